@@ -18,7 +18,6 @@ from bench.parts import Part, Usage, tree_cpu_s
 from bench.rows import READER_FORMS
 from support.postgres import PostgresServer
 
-pytestmark = pytest.mark.timeout(240)
 ENGINES = ("sqlite", "postgres")
 BUSY = "import time, sys\nwhile time.process_time() < 0.1: pass\nprint(flush=True); sys.stdin.read()"
 

@@ -30,7 +30,6 @@ def test_bench_tiny_counts_fill_every_row(collect: runs.Collector, tmp_path: Pat
     assert shown.count("\n") == len(rows.rows(work.SMOKE)) + 1
 
 
-@pytest.mark.timeout(240)  # wrk works for whole seconds
 def test_bench_tiny_counts_fill_every_row_over_http(collect: runs.Collector, tmp_path: Path) -> None:
     """Each row over HTTP has a number of ours, and the table shows it beside that of a mere handler."""
     web.measure(collect, tmp_path, ("aiohttp",))
@@ -63,14 +62,12 @@ def test_bench_tiny_counts_fill_every_row_of_merging(collect: runs.Collector, tm
         bench_merge.run(local, incoming, replace(made, added=made.added + 1))
 
 
-@pytest.mark.timeout(240)
 def test_bench_tiny_counts_fill_every_row_of_sources(collect: runs.Collector, tmp_path: Path) -> None:
     bench_sources.measure(collect, tmp_path / "sources")
     assert set(collect.results["ours"]) == {row.name for row in rows.source_rows()}
     assert "feeds an hour" in report.text(collect.results, work.SMOKE, {})
 
 
-@pytest.mark.timeout(240)
 def test_bench_tiny_counts_fill_every_row_of_fairness(collect: runs.Collector, tmp_path: Path) -> None:
     """Each flood gives both users' latencies alone and beside it, and the memory is read three times."""
     fairness.measure(collect, tmp_path / "fairness")

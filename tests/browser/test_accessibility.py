@@ -48,7 +48,6 @@ async def visit(
         await close_tabs(connection)
 
 
-@pytest.mark.timeout(240)  # axe-core looks at the long page of the API for 25 s on a machine without other work
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 async def test_page_is_accessible(page: SitePage, visit: Visit) -> None:
     """axe-core finds nothing, and no page is wider than its window."""

@@ -17,7 +17,6 @@ def page_id(path: Path) -> str:
 
 
 # As many processes as the page has commands.
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", [path for path in PAGES if BLOCK.search(path.read_text())], ids=page_id)
 def test_marked_commands_run(path: Path, tmp_path: Path) -> None:
     """All blocks of a page, one after the other, in one folder."""

@@ -22,7 +22,6 @@ def page() -> str:
     return (Path(__file__).parents[2] / "docs/postgres.md").read_text()
 
 
-@pytest.mark.timeout(300)  # as many processes as the page has commands
 def test_commands_of_the_page_run_in_their_order(
     page: str, postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,6 @@ def schema_of(path: Path) -> str | None:
         return migrate.version(raw)
 
 
-@pytest.mark.timeout(300)
 def test_commands_of_the_page_upgrade_a_database_of_the_first_version_and_return(page: str, tmp_path: Path) -> None:
     environment = program_in(tmp_path / "bin")
     work = tmp_path / "work"

@@ -31,7 +31,6 @@ def test_error_outside_of_the_contract_is_a_finding() -> None:
     assert try_input(target, b"abcd") == ""
 
 
-@pytest.mark.timeout(240)
 async def test_services_that_mirror_each_other_end_equal_after_kills_and_cuts(preload: Preload, tmp_path: Path) -> None:
     """[CAM-007] [CAM-058] Items of both sides conflict; the last edit of each is the winner or a conflict."""
     piece = await federation_piece(preload, tmp_path / "run", SEED, 3)

@@ -2,14 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from campaign.checker import Rule
 from campaign.failover import failover_piece
 from campaign.power_postgres import postgres_power_piece
 from campaign.service import Preload
-
-pytestmark = pytest.mark.timeout(300)
 
 
 async def test_failover_to_a_synchronous_standby_loses_nothing(preload: Preload, tmp_path: Path) -> None:

@@ -6,8 +6,6 @@
 import time
 from pathlib import Path
 
-import pytest
-
 from campaign.cable import Cable
 from campaign.checker import Rule, judge
 from campaign.clients import Follower, Writer, new_session, walk
@@ -21,8 +19,6 @@ from campaign.power import power_piece
 from campaign.pushes import SUBSCRIBER, notified
 from campaign.service import Preload, Service
 from support.servers import TestServer
-
-pytestmark = pytest.mark.timeout(240)
 
 
 def check(piece: Piece, faults: int) -> None:

@@ -12,8 +12,6 @@ from campaign.shared import ARRANGEMENTS, shared_piece
 from support.postgres import PostgresServer, running_postgres
 from support.servers import TestServer
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[PostgresServer]:

@@ -5,8 +5,6 @@ import random
 import time
 from pathlib import Path
 
-import pytest
-
 from smartfeeds.app.lifecycle import App
 from support.client import Session
 from support.component import NS, settings
@@ -35,7 +33,6 @@ class SteppedClock:
         self.added_us += int(seconds * 1_000_000)
 
 
-@pytest.mark.timeout(90)
 async def test_clock_that_steps_changes_no_order_and_loses_nothing(prosody: TestServer, tmp_path: Path) -> None:
     """[SF-028] [SF-039] [xep-map 153] [xep-map 211] A restart while the clock is behind changes nothing either."""
     print(f"seed {SEED}")

@@ -4,8 +4,6 @@ import asyncio
 import time
 from pathlib import Path
 
-import pytest
-
 from smartfeeds.xmpp.turns import SENDER_STANZAS
 from support.client import Client, Session, log_in
 from support.component import ALICE, EVE, PS, Starter, entry, ok, refusal, text_of
@@ -62,7 +60,6 @@ def memory_kib(pid: int) -> int:
     return int(status.partition("VmRSS:")[2].split()[0])
 
 
-@pytest.mark.timeout(90)
 async def test_flood_through_a_real_server_is_answered_and_others_are_served(
     server: TestServer, tmp_path: Path
 ) -> None:

@@ -10,14 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_KIB = 64 * 1024
 AGAIN_KIB = 32 * 1024
 
 
-@pytest.mark.timeout(300)
 def test_memory_after_all_floods_is_bounded_and_hardly_grows_in_a_second_round(tmp_path: Path) -> None:
     """In a process of its own, where nothing else allocates. [xep-map 246] [CAM-012]"""
     command = (sys.executable, "-m", "support.flood_memory", str(tmp_path), "2")

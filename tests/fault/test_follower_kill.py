@@ -6,7 +6,6 @@ import signal
 from pathlib import Path
 
 import aiohttp
-import pytest
 
 from smartfeeds.demo.process import free_port
 from support.gateway import Gateway, running_gateway
@@ -53,7 +52,6 @@ def is_answered(gateway: Gateway, status: int) -> bool:
     return line.startswith("POST /push/") and answer == status
 
 
-@pytest.mark.timeout(200)
 async def test_killed_follower_loses_nothing(tmp_path: Path) -> None:
     """[SF-044] [WS-119] [WS-132] Its pull of a gap is held, so the push is answered and cannot be stored."""
     async with running_gateway() as before_feed, running_gateway() as before_copy, aiohttp.ClientSession() as session:

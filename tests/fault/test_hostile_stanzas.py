@@ -12,8 +12,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
 
-import pytest
-
 from smartfeeds.app.lifecycle import App
 from support.client import Client, Session, log_in
 from support.component import NS, PS, entry, ok
@@ -228,7 +226,6 @@ async def publish_well(alice: Client, component: str) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.timeout(120)
 async def test_hostile_stanza_is_answered_and_nobody_else_notices(server: TestServer, tmp_path: Path) -> None:
     """[xep-map 9] [xep-map 10] [xep-map 12] [xep-map 246] [SF-021]"""
     async with stage(server, tmp_path) as (app, component, alice, eve):

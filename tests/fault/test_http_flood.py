@@ -59,7 +59,6 @@ async def quiet(component: Component) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 async def test_held_pulls_whose_clients_go_leave_nothing_behind(start: Starter, accept: str) -> None:
     """[SF-056] 2,000 at once, all cut off: no waiter, no connection, no task; four times, and no object stays."""
@@ -160,7 +159,6 @@ async def flood(port: int, number: int, answered: list[int]) -> None:
             answered.append((await raw.hear()).status)
 
 
-@pytest.mark.timeout(180)
 async def test_followers_over_xmpp_do_not_notice_a_flood_of_pulls(start: Starter) -> None:
     """[SF-041] Each publish is answered and notified, in order, while the pulls go on, counted in pulls and not in
     time; and all of these get their answer."""

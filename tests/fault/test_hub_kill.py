@@ -26,7 +26,6 @@ async def received(subscribers: Subscribers, item_id: str) -> None:
     await until(lambda: any(item_id in push.ids.split() for push in pushes), f"the delivery of {item_id}")
 
 
-@pytest.mark.timeout(200)
 async def test_killed_service_delivers_again_and_in_order(subscribers: Subscribers, tmp_path: Path) -> None:
     """[WS-051] [SF-039] [SF-041] Killed before the answer to a delivery, and right after it."""
     port = free_port()

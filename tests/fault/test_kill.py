@@ -28,7 +28,6 @@ CHANGES = 30  # and as many of them handed over by the follower
 TURNS = 40  # of the event loop at most, between the last of them and the kill
 
 
-@pytest.mark.timeout(150)
 @pytest.mark.parametrize("seed", [20261, 20262])
 async def test_killed_component_loses_nothing_and_its_follower_ends_with_the_feed(
     preload: Preload, prosody: TestServer, tmp_path: Path, seed: int

@@ -204,7 +204,6 @@ async def add_bearer(config: Path) -> str:
     return f"Bearer {write_token(token_id, secret)}"
 
 
-@pytest.mark.timeout(300)
 async def test_floods_of_new_names_are_forgotten(link: tuple[Link, int], tmp_path: Path, unused_tcp_port: int) -> None:
     """[xep-map 246] After each flood the names of others are taken at once, and memory has hardly grown."""
     peer, port = link

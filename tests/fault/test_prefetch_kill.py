@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 import aiohttp
-import pytest
 from aiohttp import web
 
 from smartfeeds.core.enclosures import Enclosure, EnclosureState
@@ -75,7 +74,6 @@ async def until_arrived(config: Path) -> Enclosure:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.timeout(200)
 async def test_killed_download_is_taken_up(tmp_path: Path) -> None:
     """[PRE-018] [PRE-027] [PRE-021] [RSS-035] Nothing is shown before the file is complete."""
     port, media, folder = free_port(), Media(), EnclosureFolder(tmp_path / "enclosures")

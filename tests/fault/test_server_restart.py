@@ -19,7 +19,6 @@ SEED = 20263
 ACKNOWLEDGED = 15
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("kind", "restarts"), [("prosody", 6), ("ejabberd", 2)])
 async def test_server_that_comes_and_goes_loses_nothing(tmp_path: Path, kind: str, restarts: int) -> None:
     """[SF-005] [SF-028] [SF-039] [SF-041] [SF-046] [xep-map 3] [xep-map 9] [xep-map 183]"""

@@ -25,7 +25,6 @@ from support.talk import hear, next_from, say, text_of
 from support.waiting import until
 from support.wiretap import Wiretap
 
-pytestmark = pytest.mark.timeout(240)
 NODES = [f"feed{number}" for number in range(8)]  # in different shards
 READER = "bob@localhost"
 SENDERS = 4

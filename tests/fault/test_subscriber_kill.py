@@ -10,7 +10,6 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 import aiohttp
-import pytest
 from aiohttp import web
 
 from smartfeeds.core.jid import parse_jid
@@ -122,7 +121,6 @@ async def wait_for(url: str, *titles: str) -> list[str]:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.timeout(200)
 async def test_killed_service_loses_no_push_and_logs_no_secret(tmp_path: Path) -> None:
     """[WS-119] [WS-076] Killed with the response; the source names the item in its polls, too."""
     port, config = free_port(), tmp_path / "smartfeeds.toml"

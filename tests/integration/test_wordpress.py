@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from lxml import etree
 
 from support.following import COPY, LOOPBACK, follower
@@ -15,7 +14,6 @@ SLASH = "{http://purl.org/rss/1.0/modules/slash/}comments"
 WFW = "{http://wellformedweb.org/CommentAPI/}commentRss"
 
 
-@pytest.mark.timeout(200)
 async def test_posts_of_wordpress_arrive_by_polls(start_web: WebStarter, tmp_path: Path) -> None:
     """[SRC-001] [SRC-049] Its RSS with content:encoded, slash and wfw; conditional requests; its pings get a fault."""
     web = await start_web(http={"base_url": "http://reader.example"}, sources=LOOPBACK)

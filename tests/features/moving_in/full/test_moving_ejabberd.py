@@ -112,7 +112,6 @@ def moved(source: str, service: str) -> dict[str, list[object]]:
 
 
 # Two starts of ejabberd, on a slow machine.
-@pytest.mark.timeout(240)
 async def test_users_do_not_notice_the_move(
     server: EjabberdPubsub, clients: list[Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

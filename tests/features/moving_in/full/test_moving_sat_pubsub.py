@@ -44,7 +44,6 @@ async def next_items(client: Client, service: str) -> list[str]:
     return [item.get("id", "") for item in message.iter(f"{EVENT}item")]
 
 
-@pytest.mark.timeout(180)
 async def test_users_do_not_notice_the_move(
     prosody: TestServer,
     postgres: PostgresServer,

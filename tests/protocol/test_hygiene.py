@@ -10,7 +10,7 @@ import hashlib
 import pytest
 from lxml import etree
 
-from smartfeeds.app.lifecycle import config
+from smartfeeds.app import config
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.service.requests import Publish
 from smartfeeds.xmpp.decode import decode

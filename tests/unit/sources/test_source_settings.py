@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.app.config import SourceSection, load
+from smartfeeds.app.config import SourceSection, load, settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import ConfigError
 from support.polling import atom
 from support.waiting import until
-from unit.sources.test_settings import settings
 
 ROOT = Path(__file__).parents[3]
 HEAD = '[component]\njid = "feeds.example.org"\nsecret = "hush"\n'
@@ -86,7 +85,14 @@ async def test_service_polls_the_sources_of_the_configuration(site, tmp_path):
         {"node": "news", "url": site.url("/feed"), "allow_private": True},
         {"node": "closed", "url": site.url("/feed")},
     ]
-    app = App(settings(site, tmp_path, {"urls": ["http://127.0.0.1:9/none"]}, {"source": sections}))
+    app = App(
+        settings_of(
+            component={"jid": "feeds.example.org", "secret": "s", "port": 1},
+            store={"url": f"sqlite:///{tmp_path}/feeds.db"},
+            http={"listen": ""},
+            source=sections,
+        )
+    )
     with capture_logs():
         await app.start()
         try:

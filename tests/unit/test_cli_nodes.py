@@ -1,6 +1,7 @@
 """`smartfeeds node` and `smartfeeds sub`: changes of nodes, of their people and of their subscriptions."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,3 +203,4 @@ def test_names_of_every_kind_work_in_every_command(ready: Run, name: str) -> Non
 )
 def test_commands_about_a_node_create_no_database(ready: Run, arguments: tuple[str, ...]) -> None:
     ready(*arguments, code=Exit.STORE)
+    assert not Path("smartfeeds.db").exists()

@@ -11,8 +11,8 @@ from support.component import (
     ALICE,
     BOB,
     CAROL,
-    DISCO_INFO,
     DOMAIN,
+    INFO,
     NS,
     Component,
     Element,
@@ -32,7 +32,7 @@ NEWS = f"news@{DOMAIN}"
 
 def info_of(*nodes: str) -> tuple[str, str]:
     """The information of a client that requests these nodes, as XML, and its hash."""
-    names = (DISCO_INFO, *(f"{node}+notify" for node in nodes))
+    names = (INFO, *(f"{node}+notify" for node in nodes))
     ver = DiscoInfo((Identity("client", "pc", "", "Client"),), names).verification("sha-1")
     assert ver is not None
     return CLIENT_IDENTITY + "".join(f"<feature var={quoteattr(name)}/>" for name in names), ver
@@ -365,9 +365,9 @@ async def test_presence_of_the_domain_names_our_capabilities(component: Componen
         if element is None:
             continue
         node = f"{element.get('node')}#{element.get('ver')}"
-        answer = ok(await component.ask(BOB, "get", f"<query xmlns='{DISCO_INFO}' node='{node}'/>"))
+        answer = ok(await component.ask(BOB, "get", f"<query xmlns='{INFO}' node='{node}'/>"))
         assert answer[0].get("node") == node
-        assert {each.get("var") for each in answer[0]} >= {DISCO_INFO, "http://jabber.org/protocol/caps"}
+        assert {each.get("var") for each in answer[0]} >= {INFO, "http://jabber.org/protocol/caps"}
 
 
 @pytest.mark.parametrize("is_cached", [True, False])
@@ -421,7 +421,7 @@ async def test_forged_information_with_the_right_hash_is_discarded(news: Compone
     """XEP-0115 section 7: its sender would end the notifications of all users of the client."""
     await befriend(news, CAROL)
     _, ver = info_of("news")
-    news.infos[CAROL] = f"<identity category='client' type='pc' name='Client&lt;{DISCO_INFO}&lt;news+notify'/>"
+    news.infos[CAROL] = f"<identity category='client' type='pc' name='Client&lt;{INFO}&lt;news+notify'/>"
     await tell(news, CAROL, inner=caps(ver))
     await news.settle()
     await come(news, "news")

@@ -9,7 +9,7 @@ from smartfeeds.core.consumers import Consumer
 from smartfeeds.delivery import changes
 from smartfeeds.delivery.indexing import Indexer
 from support.chat import write
-from support.component import ALICE, BOB, DISCO_INFO, DOMAIN, Component, Element, Starter, bare
+from support.component import ALICE, BOB, DOMAIN, INFO, Component, Element, Starter, bare
 from support.contacts import befriend, tell
 from support.processes import owner_first, shared, without_locks
 from support.waiting import until, wait_for
@@ -177,7 +177,7 @@ async def test_request_that_reaches_a_process_that_ends_is_answered_by_another_o
         drains.append(drain)
         if len(drains) == 2:  # the first one comes before the hand-over
             await ending.session.send(
-                f"<iq type='get' id='late' from='{ALICE}' to='{DOMAIN}'><query xmlns='{DISCO_INFO}'/></iq>"
+                f"<iq type='get' id='late' from='{ALICE}' to='{DOMAIN}'><query xmlns='{INFO}'/></iq>"
             )
             await wait_for(asyncio.shield(answer), "the answer to late")
         await drain()

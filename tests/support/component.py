@@ -70,10 +70,9 @@ NS = {
 }
 
 Element = etree._Element
-DISCO_INFO = "http://jabber.org/protocol/disco#info"
 CONFERENCE_INFO = (
     "<identity category='conference' type='text' name='Chatrooms'/>"
-    f"<feature var='{DISCO_INFO}'/><feature var='http://jabber.org/protocol/muc'/>"
+    f"<feature var='{INFO}'/><feature var='http://jabber.org/protocol/muc'/>"
 )
 CONFERENCES = [
     address
@@ -378,7 +377,7 @@ class Component:
             elif stanza.find("{urn:xmpp:ping}ping") is not None:
                 if stanza.get("to") not in self.silent:
                     await self._return(stanza, self.returned.get(bare(str(stanza.get("to"))), ""))
-            elif (query := stanza.find(f"{{{DISCO_INFO}}}query")) is not None:
+            elif (query := stanza.find(f"{{{INFO}}}query")) is not None:
                 await self._describe(stanza, query.get("node", ""))
             elif stanza.find(f"{{{ITEMS}}}query") is not None:
                 await self._list(stanza)
@@ -402,7 +401,7 @@ class Component:
             await self._return(iq, "service-unavailable")
             return
         head = f"id={quoteattr(iq.get('id', ''))} from={quoteattr(to)} to='{DOMAIN}'"
-        query = f"<query xmlns='{DISCO_INFO}' node={quoteattr(node)}>{self.infos[to]}</query>"
+        query = f"<query xmlns='{INFO}' node={quoteattr(node)}>{self.infos[to]}</query>"
         await self.session.send(f"<iq type='result' {head}>{query}</iq>")
 
     async def _list(self, iq: Element) -> None:

@@ -363,11 +363,11 @@ class World:
         assert isinstance(answer, r.Published) and answer.node == node
         return answer.item_id
 
-    async def publish_all(self, ids: str, *, node: str = FEED, apart_s: float = 1.0) -> None:
-        """Publishes some items, the clock moving on after each."""
+    async def publish_all(self, ids: str, *, node: str = FEED) -> None:
+        """Publishes items. After each, a second passes."""
         for item_id in ids.split():
             await self.publish(item_id, node=node)
-            self.clock.move(apart_s)
+            self.clock.move(1.0)
 
     async def retract(self, item_id: str, *, node: str = FEED, actor: str = OWNER, notify: bool = False) -> None:
         await self.service.handle(r.Retract(jid(actor), SERVICE, node, item_id, notify))

@@ -844,9 +844,14 @@ async def test_bodies_that_are_received_for_a_path_are_bounded(pushing, site):
         _, writer = await asyncio.open_connection("127.0.0.1", pushing.port)
         writer.write(head + b"x")
         writers.append(writer)
-    while (await pushing.post(pushing.path(push), b"")).status != 503:
-        pass
+
+    async def is_refused() -> bool:
+        return (await pushing.post(pushing.path(push), b"")).status == 503
+
+    async def is_accepted() -> bool:
+        return not await is_refused()
+
+    await until(is_refused, "the refusal of a push")
     for writer in writers:
         writer.close()
-    while (await pushing.post(pushing.path(push), b"")).status == 503:
-        pass
+    await until(is_accepted, "the end of the slow pushes")

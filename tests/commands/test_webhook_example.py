@@ -24,12 +24,12 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.system import now_us
+from support.waiting import HANG_S
 from support.world import draft, entry, jid
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "webhook.py"
 SERVICE, OWNER = "feeds.example.org", "owner@example.org"
-WAIT_S = 20.0
 
 
 def load_example() -> ModuleType:
@@ -80,13 +80,13 @@ class Receiver:
 
     async def until(self, ids: str) -> None:
         """Waits until exactly these items have been accepted, in this order."""
-        async with asyncio.timeout(WAIT_S), self._changed:
+        async with asyncio.timeout(HANG_S), self._changed:
             await self._changed.wait_for(lambda: len(self.ids) >= len(ids.split()))
         assert self.ids == ids.split()
 
     async def until_asked(self, requests: int) -> None:
         """Waits for so many requests in all."""
-        async with asyncio.timeout(WAIT_S), self._changed:
+        async with asyncio.timeout(HANG_S), self._changed:
             await self._changed.wait_for(lambda: self.requests >= requests)
 
 
@@ -105,7 +105,7 @@ class Process:
             on_change=lambda node_nos: self.dispatcher.wake(node_nos),
         )
         await self.service.store.open()
-        self.session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=WAIT_S))
+        self.session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=HANG_S))
         self.dispatcher = Dispatcher(self.service, DeliveryTiming(now_us, lambda: 0.0))
         module = load_example()
         self.webhooks = module.Webhooks(self.service, self.session)
@@ -123,7 +123,7 @@ class Process:
 
     async def failed(self) -> None:
         """Waits until a delivery has failed."""
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(HANG_S):
             while not self.dispatcher.readings()[0].failed:
                 await self.dispatcher.idle()
                 await asyncio.sleep(0)

@@ -17,6 +17,7 @@ from support.client import Client, Session, log_in
 from support.component import NS, PS, entry, ok
 from support.servers import TestServer
 from support.service import running, write_config
+from support.waiting import wait_for
 
 CLOSED = "closed"
 RESULT = "result"
@@ -244,4 +245,4 @@ async def test_hostile_stanza_is_answered_and_nobody_else_notices(server: TestSe
         assert surprises == {}
         assert slow == {}
         assert app.supervisor.connects == 1
-        await asyncio.wait_for(app.router.drain(), 10)  # nothing stays in progress
+        await wait_for(app.router.drain(), "the end of all requests")

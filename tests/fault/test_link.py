@@ -16,6 +16,7 @@ from smartfeeds.xmpp.supervisor import Pace, Supervisor
 from support.fakeserver import FakeServer
 from support.faketime import FakeTime, settle
 from support.link import DOMAIN, Taken, linked, make_stream
+from support.waiting import wait_for
 
 PACE = Pace(
     retry_first_s=0.5,
@@ -68,7 +69,7 @@ async def test_link_fifty_connects_leave_nothing_behind() -> None:
             else:
                 await session.stream_error("conflict")
             await stream.wait_closed()
-            await asyncio.wait_for(session.closed.wait(), 10)
+            await wait_for(session.closed.wait(), "the end of the connection")
 
         await live(1)
         await settle()
@@ -97,7 +98,7 @@ async def test_link_twenty_streams_leave_no_task() -> None:
             stream = make_stream(server, Taken())
             await stream.open()
             await stream.close()
-            await asyncio.wait_for((await server.connection(number)).closed.wait(), 10)
+            await wait_for((await server.connection(number)).closed.wait(), f"the end of connection {number}")
         await settle()
 
         assert len(asyncio.all_tasks()) == tasks
@@ -137,7 +138,7 @@ async def test_link_garbage_is_followed_by_a_new_link() -> None:
 
         await time.advance(BACK_OFF_MOST_S)
         await server.session(2)
-        await asyncio.wait_for(supervisor.online.wait(), 10)
+        await wait_for(supervisor.online.wait(), "the link")
 
         assert stream.outbox.epoch == 2
 
@@ -146,7 +147,7 @@ async def test_link_half_open_is_noticed_by_the_ping() -> None:
     """The server is gone and TCP does not know. [xep-map 11]"""
     async with FakeServer(DOMAIN) as server, supervised(server, Taken()) as (supervisor, _, time):
         first = await server.session(1)
-        await asyncio.wait_for(supervisor.online.wait(), 10)
+        await wait_for(supervisor.online.wait(), "the link")
         server.switches.answer_pings = False
         first.stop_reading()
         await time.advance(PACE.ping_idle_s)
@@ -168,7 +169,7 @@ async def test_link_mute_server_is_given_up() -> None:
             session = await server.connection(1)
             await time.advance(PACE.open_timeout_s)
             await time.until_sleeping(BACK_OFF_MOST_S)
-            await asyncio.wait_for(session.closed.wait(), 10)
+            await wait_for(session.closed.wait(), "the end of the connection")
 
             assert supervisor.last_error is not None
             assert supervisor.last_error.condition == "timeout"
@@ -239,7 +240,7 @@ async def test_link_server_end_while_it_does_not_read_is_cut_off(monkeypatch: py
         await until_paused(stream)
         await session.send("</stream:stream>")
 
-        assert (await asyncio.wait_for(stream.wait_closed(), 10)).condition == "closed"
+        assert (await wait_for(stream.wait_closed(), "the end of the stream")).condition == "closed"
         with pytest.raises(LinkError):
             await sending
 

@@ -17,10 +17,10 @@ from smartfeeds.store.files import BUFFER_BYTES
 from support.prefetching import podcast
 from support.process import ServiceProcess
 from support.service import stored_service
+from support.waiting import HANG_S
 from support.website import Site, running_site
 
 DOMAIN = "feeds.example.org"
-DEADLINE_S = 60.0
 DATA = bytes(range(256)) * (BUFFER_BYTES * 3 // 256)
 HALF = BUFFER_BYTES + 1_000
 TAG = '"1"'
@@ -59,14 +59,14 @@ async def read_row(config: Path) -> Enclosure | None:
 
 async def until_partial(folder: EnclosureFolder) -> None:
     """Returns when bytes of an enclosure are on the disk."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while not any(path.stat().st_size for path in folder.path.glob("partial/*")):  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.05)
 
 
 async def until_arrived(config: Path) -> Enclosure:
     """Returns the enclosure when its file is complete."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             row = await read_row(config)
             if row is not None and row.state is EnclosureState.ARRIVED:
@@ -98,7 +98,7 @@ async def test_killed_download_is_taken_up(tmp_path: Path) -> None:
         assert 0 < part_bytes < len(DATA)
 
         await service.start()
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             while (await fetched(session, f"{url}/healthz"))[0] != 200:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.05)
         row = await until_arrived(config)
@@ -117,7 +117,7 @@ async def prepare(config: Path, site: Site) -> None:
 
 async def ask(config: Path) -> None:
     """Makes the enclosure due now, once it is known: a window begins at a random time."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while await read_row(config) is None:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.05)
 

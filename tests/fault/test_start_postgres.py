@@ -14,8 +14,8 @@ from smartfeeds.cli.run import start_app
 from smartfeeds.errors import StoreError
 from support.component import settings
 from support.postgres import PostgresServer
+from support.waiting import HANG_S
 
-DEADLINE_S = 60.0
 # Steps of a start with open sessions: the first beat on the lock session, and reads and writes of the store.
 STEPS = ("ownership.start", "mirrors.start", "polls.start")
 
@@ -69,7 +69,7 @@ async def test_start_that_loses_its_sessions_is_repeated(
         return app
 
     with capture_logs() as logs:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             app = await start_app(make, asyncio.Event())
             assert app is not None
             await app.stop()
@@ -88,7 +88,7 @@ async def test_stop_ends_the_wait_for_a_server(tmp_path: Path) -> None:
         stop.set()
         return App(settings(1, "postgresql://nobody@127.0.0.1:1/feeds", store={"files": tmp_path / "files"}))
 
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         assert await start_app(make, stop) is None
 
 

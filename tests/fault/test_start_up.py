@@ -29,6 +29,7 @@ from support.component import settings
 from support.process import ServiceProcess
 from support.raw import connected, request
 from support.servers import SECRET, TestServer
+from support.waiting import HANG_S, wait_for
 
 GOOD = """\
 [component]
@@ -40,7 +41,6 @@ url = "sqlite:///{folder}/feeds.db"
 [http]
 listen = ""
 """
-ONLINE_S = 30.0
 
 
 def configured(folder: Path, more: str = "", *, base: str = GOOD) -> Path:
@@ -212,7 +212,7 @@ async def test_run_on_uvloop_serves_both_wires(prosody: TestServer, tmp_path: Pa
     }
     async with ServiceProcess(configured(tmp_path), environment) as service:
         await service.start()
-        async with asyncio.timeout(ONLINE_S):
+        async with asyncio.timeout(HANG_S):
             # Ready means that the store can be read and that the XMPP server has accepted the component.
             while await ready(http_port) != HTTPStatus.OK:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.02)
@@ -250,7 +250,7 @@ async def test_second_run_on_a_database_names_the_first_and_ends(tmp_path: Path)
     config, lock = configured(tmp_path), tmp_path / "feeds.db.lock"
     async with ServiceProcess(config) as first, ServiceProcess(config) as second:
         await first.start()
-        async with asyncio.timeout(ONLINE_S):
+        async with asyncio.timeout(HANG_S):
             while "started" not in first.said:  # noqa: ASYNC110 - another process's file
                 await asyncio.sleep(0.02)
         told = len(first.said)
@@ -264,7 +264,7 @@ async def test_second_run_on_a_database_names_the_first_and_ends(tmp_path: Path)
         assert lock.exists(), "nobody removed it"
         told = len(first.said)
         await second.start()
-        async with asyncio.timeout(ONLINE_S):
+        async with asyncio.timeout(HANG_S):
             while "started" not in second.said[told:]:  # noqa: ASYNC110 - another process's file
                 await asyncio.sleep(0.02)
         assert lock.read_text() == f"process {second.pid} (smartfeeds, feeds.localhost)"
@@ -333,7 +333,7 @@ async def started(server: TestServer, name: str, folder: Path, secret: str = SEC
 
 async def condition(app: App, attempts: int = 3) -> str:
     """Why it is not let in, after some attempts."""
-    async with asyncio.timeout(ONLINE_S):
+    async with asyncio.timeout(HANG_S):
         while app.supervisor.connects <= attempts:  # noqa: ASYNC110 - nobody is told of attempts
             await asyncio.sleep(0.01)
     assert not app.online.is_set() and app.supervisor.last_error is not None
@@ -345,12 +345,12 @@ async def test_conflict_on_prosody_stands_by_and_takes_over(prosody: TestServer,
     name = prosody.take_name()
     with capture_logs() as logs:
         async with started(prosody, name, tmp_path) as first:
-            await asyncio.wait_for(first.online.wait(), ONLINE_S)
+            await wait_for(first.online.wait(), "the link")
             async with started(prosody, name, tmp_path) as second:
                 assert await condition(second) == "conflict"
                 assert first.online.is_set() and first.supervisor.epoch == 1, "who is in stays in"
                 await first.stop()
-                await asyncio.wait_for(second.online.wait(), ONLINE_S)
+                await wait_for(second.online.wait(), "the link")
                 assert second.supervisor.epoch == 1
 
     told = [line for line in logs if line.get("condition") == "conflict"]
@@ -363,7 +363,7 @@ async def test_second_connection_on_ejabberd_is_let_in(ejabberd: TestServer, tmp
     name = ejabberd.take_name()
     async with started(ejabberd, name, tmp_path) as first, started(ejabberd, name, tmp_path) as second:
         for app in (first, second):
-            await asyncio.wait_for(app.online.wait(), ONLINE_S)
+            await wait_for(app.online.wait(), "the link")
 
 
 async def test_wrong_secret_is_told_once_and_tried_slowly(server: TestServer, tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from support.polling import atom
 from support.process import ServiceProcess
 from support.pushing import signature
 from support.service import stored_service
+from support.waiting import HANG_S
 
 DOMAIN, OWNER = "feeds.example.org", "alice@example.org"
-DEADLINE_S = 60.0
 PASSWORD, HUB_KEY = "pa55word", "k3yOfTheHub"
 LOGIN = b64encode(f"carol:{PASSWORD}".encode()).decode()
 
@@ -109,7 +109,7 @@ async def make_due(config: Path) -> None:
 
 async def wait_for(url: str, *titles: str) -> list[str]:
     """The titles of the feed, as soon as these are among them."""
-    async with asyncio.timeout(DEADLINE_S), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(HANG_S), aiohttp.ClientSession() as session:
         while True:
             try:
                 async with session.get(f"{url}/feeds/news.jsonfeed") as answer:
@@ -134,7 +134,7 @@ async def test_killed_service_loses_no_push_and_logs_no_secret(tmp_path: Path) -
         await prepare(config, f"{blog.url.replace('://', f'://carol:{PASSWORD}@')}/feed")
         await service.start()
         await wait_for(url, "a")
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             await blog.confirmed.wait()
         blog.titles.append("b")
         assert await blog.push("b") == 202

@@ -26,6 +26,7 @@ from support.race import (
     pull_all,
 )
 from support.site import AppSite, ProcessSite
+from support.waiting import waiting
 
 SEED = 20260
 KILLS = 4
@@ -104,7 +105,7 @@ async def test_a_component_follows_over_s2s_through_a_cut(
         link = SlixLink(bot, subscribe_as=f"news@{bot.boundjid.bare}", timeouts=Timeouts(request_s=REQUEST_S))
         address = f"xmpp:{site.name}?;node={NODE}"
         follower = Follower(link, address, mirror=True, timers=Short(), integrity_s=NO_INTEGRITY_S)
-        async with follower, asyncio.timeout(20):
+        async with follower, waiting("the changes of the feed"):
             await publish(owner, site.name, "before")
             assert (await anext(follower)).item_id == "before"
             await pair.cut()

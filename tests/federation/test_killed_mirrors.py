@@ -11,13 +11,13 @@ from support.federation import Federation
 from support.race import Ledger, Publisher, publishing
 from support.sharing import NODE, Person, connect, titles
 from support.site import ProcessSite, alike
+from support.waiting import wait_for
 
 SEED = 20264
 EVERY_S = 5.0
 ITEMS = 350  # some pages
 SHARED = 6
 ACKNOWLEDGED = SHARED + 2  # on each side, between two kills
-PULL_S = 30.0
 AFTER = re.compile(rb"<(?:\w+:)?after[^>]*>([^<]*)<")
 QUICK: dict[str, dict[str, object]] = {"link": {"answer_s": 2.0}}
 
@@ -60,7 +60,7 @@ class Pulls:
 
     async def _next(self) -> None:
         self._asked.clear()
-        await asyncio.wait_for(self._asked.wait(), PULL_S)
+        await wait_for(self._asked.wait(), "the next request of the mirror")
 
 
 def check_logs(*sites: ProcessSite) -> None:

@@ -27,6 +27,7 @@ from support.client import ClientFactory
 from support.federation import Federation, component_on
 from support.sharing import NODE, Person, titles
 from support.site import AppSite, alike
+from support.waiting import waiting
 
 SX: Final = f"xmlns:sx='{FEEDSYNC_NS}'"
 THEM: Final = "liar.example%2Fmallory"
@@ -185,7 +186,7 @@ class States:
     async def until(self, site: AppSite, name: str, condition: Callable[[MirrorState], bool]) -> MirrorState:
         """Waits until something is so of the mirror of this name."""
         state_store = site.app.mirrors.runs[name].incoming.state_store
-        async with asyncio.timeout(20):
+        async with waiting(f"the state of the mirror {name}"):
             while not condition(state_store.state):
                 self._said.clear()
                 await self._said.wait()
@@ -257,7 +258,10 @@ async def test_lies_are_refused_one_by_one_and_touch_nobody_else(
         broken = await states.until(site, "broken", lambda state: bool(state.error))
 
         link = SlixLink(bot, subscribe_as=f"news@{bot.boundjid.bare}")
-        async with Follower(link, f"xmpp:{site.name}?;node={NODE}", mirror=True) as follower, asyncio.timeout(20):
+        async with (
+            Follower(link, f"xmpp:{site.name}?;node={NODE}", mirror=True) as follower,
+            waiting("the changes of the feed"),
+        ):
             await bob.publish("of-bob")
             await ann.publish("ours", "said again")
             seen: set[str] = set()

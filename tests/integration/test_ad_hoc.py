@@ -21,8 +21,8 @@ from support.form_client import FormClient
 from support.process import ServiceProcess
 from support.servers import TestServer
 from support.service import running, write_config
+from support.waiting import HANG_S
 
-WAIT_S = 20.0
 PS = "http://jabber.org/protocol/pubsub"
 ATOM = "http://www.w3.org/2005/Atom"
 CMD = "http://jabber.org/protocol/commands"
@@ -41,7 +41,7 @@ async def logged_in(server: TestServer, name: str) -> AsyncIterator[slixmpp.Clie
     online: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     client.add_event_handler("session_start", online.set_result)
     client.connect(HOST, server.server.client_port)
-    await asyncio.wait_for(online, WAIT_S)
+    await asyncio.wait_for(online, HANG_S)
     try:
         yield client
     finally:
@@ -63,7 +63,7 @@ class Dialog:
         """The first answer."""
         self._session = {"next": self._take, "error": self._take}
         self._plugin.start_command(self._service, node, self._session)
-        return await asyncio.wait_for(self._answers.get(), WAIT_S)
+        return await asyncio.wait_for(self._answers.get(), HANG_S)
 
     async def go(self, action: str, answer: Any = None, **values: str) -> Any:
         """Fills in the form of an answer, which slixmpp sends back as it came, and takes an action."""
@@ -79,7 +79,7 @@ class Dialog:
             "complete": self._plugin.complete_command,
             "cancel": self._plugin.cancel_command,
         }[action](self._session)
-        return await asyncio.wait_for(self._answers.get(), WAIT_S)
+        return await asyncio.wait_for(self._answers.get(), HANG_S)
 
     def _take(self, stanza: Any, _session: dict[str, Any]) -> None:
         self._answers.put_nowait(stanza)
@@ -143,7 +143,7 @@ async def test_conflict_is_settled_with_slixmpp(server: TestServer, tmp_path: Pa
         async def ask(kind: str, inner: str) -> Any:
             iq = alice.make_iq(ito=domain, itype=kind)
             iq.append(ET.fromstring(f"<pubsub xmlns='{PS}'>{inner}</pubsub>"))
-            return await iq.send(timeout=WAIT_S)
+            return await iq.send(timeout=HANG_S)
 
         await ask("set", "<create node='tea'/>")
         for title, sync in (("ours", ""), ("th&amp;irs", elsewhere)):
@@ -225,11 +225,11 @@ async def test_announcement_reaches_a_subscriber(server: TestServer, tmp_path: P
         for body in ("<create node='tea'/>", f"<subscribe node='tea' jid='{reader.boundjid.bare}'/>"):
             iq = reader.make_iq(ito=domain, itype="set")
             iq.append(ET.fromstring(f"<pubsub xmlns='{PS}'>{body}</pubsub>"))
-            await iq.send(timeout=WAIT_S)
+            await iq.send(timeout=HANG_S)
         dialog = Dialog(admin, domain)
         form = await dialog.begin(f"{ADMIN_NS}#announce")
         sent = await dialog.go("complete", form, subject="News", announcement="Tea is ready & hot")
-        message = await asyncio.wait_for(received.get(), WAIT_S)
+        message = await asyncio.wait_for(received.get(), HANG_S)
 
     assert sent["command"]["notes"] == [("info", "The announcement is being sent to all subscribers.")]
     assert (message["subject"], message["body"]) == ("News", "Tea is ready & hot")
@@ -257,7 +257,7 @@ async def test_process_ends_with_the_code_of_the_command(
 
 async def first_answer(dialog: Dialog, node: str) -> Any:
     """The first form of a command of a service that is about to come online."""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             answer = await dialog.begin(node)
             if answer["type"] == "result":
@@ -271,7 +271,7 @@ def form_client(client: slixmpp.ClientXMPP, domain: str) -> FormClient:
         iq = client.make_iq(ito=domain, itype=kind)
         iq.append(ET.fromstring(payload))
         try:
-            answer = await iq.send(timeout=WAIT_S)
+            answer = await iq.send(timeout=HANG_S)
         except IqError as error:
             answer = error.iq
         return etree.fromstring(ET.tostring(answer.xml))

@@ -13,8 +13,8 @@ from slixmpp.exceptions import IqError
 from smartfeeds.demo.process import HOST
 from support.servers import TestServer
 from support.service import running, write_config
+from support.waiting import HANG_S
 
-WAIT_S = 20.0
 PS = "http://jabber.org/protocol/pubsub"
 EVENT = f"{PS}#event"
 ATOM = "http://www.w3.org/2005/Atom"
@@ -40,7 +40,7 @@ class User:
 
     async def message(self) -> Any:
         """The next message."""
-        return await asyncio.wait_for(self.messages.get(), WAIT_S)
+        return await asyncio.wait_for(self.messages.get(), HANG_S)
 
     async def state(self) -> str | None:
         """The state in the next notification of a subscription to this user."""
@@ -60,21 +60,21 @@ class User:
         form.add_field(var="FORM_TYPE", ftype="hidden", value=f"{PS}#node_config")
         for name, value in options.items():
             form.add_field(var=f"pubsub#{name}", value=value)
-        await self.pubsub.create_node(self.domain, node, config=form, timeout=WAIT_S)
+        await self.pubsub.create_node(self.domain, node, config=form, timeout=HANG_S)
 
     async def publish(self, node: str, item_id: str) -> None:
         """Publishes an Atom entry."""
         entry = ET.fromstring(f"<entry xmlns='{ATOM}'><title>{item_id}</title></entry>")
-        await self.pubsub.publish(self.domain, node, id=item_id, payload=entry, timeout=WAIT_S)
+        await self.pubsub.publish(self.domain, node, id=item_id, payload=entry, timeout=HANG_S)
 
     async def subscribe(self, node: str, options: Any = None) -> str:
         """Subscribes the bare address; the state."""
-        answer = await self.pubsub.subscribe(self.domain, node, options=options, timeout=WAIT_S)
+        answer = await self.pubsub.subscribe(self.domain, node, options=options, timeout=HANG_S)
         return str(answer["pubsub"]["subscription"]["subscription"])
 
     async def subscribers(self, node: str) -> list[tuple[str, str]]:
         """The owner's list."""
-        answer = await self.pubsub.get_node_subscriptions(self.domain, node, timeout=WAIT_S)
+        answer = await self.pubsub.get_node_subscriptions(self.domain, node, timeout=HANG_S)
         found = answer["pubsub_owner"]["subscriptions"]
         return [(str(each["jid"]), each["subscription"]) for each in found]
 
@@ -109,11 +109,11 @@ async def logged_in(server: TestServer, name: str, domain: str) -> AsyncIterator
     online: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     client.add_event_handler("session_start", online.set_result)
     client.connect(HOST, server.server.client_port)
-    await asyncio.wait_for(online, WAIT_S)
+    await asyncio.wait_for(online, HANG_S)
     user = User(client, domain)
     client.send_presence()
     # The server has processed the presence when it answers, so messages to the bare address arrive here.
-    await client.get_roster(timeout=WAIT_S)
+    await client.get_roster(timeout=HANG_S)
     try:
         yield user
     finally:
@@ -170,14 +170,14 @@ async def test_command_sends_the_requests_that_an_owner_missed(server: TestServe
 
             session: dict[str, Any] = {"next": take, "error": take}
             commands.start_command(domain, PENDING, session)
-            choice = await asyncio.wait_for(answers.get(), WAIT_S)
+            choice = await asyncio.wait_for(answers.get(), HANG_S)
             form = choice["command"]["form"]
             options = [option["value"] for option in form.get_fields()["pubsub#node"]["options"]]
             form["type"] = "submit"
             form.set_values({"pubsub#node": "tea"})
             session["payload"] = [form]
             commands.complete_command(session)
-            done = await asyncio.wait_for(answers.get(), WAIT_S)
+            done = await asyncio.wait_for(answers.get(), HANG_S)
             alice.answer(await alice.request(), allow=True)
             state = await bob.state()
 
@@ -199,7 +199,7 @@ async def test_owner_sets_its_own_affiliation_and_subscriptions(server: TestServ
 
         async def subscribe(*jids: str) -> None:
             entries = [(jid, "subscribed") for jid in jids]
-            await alice.pubsub.modify_subscriptions(domain, "tea", entries, timeout=WAIT_S)
+            await alice.pubsub.modify_subscriptions(domain, "tea", entries, timeout=HANG_S)
 
         await subscribe(alice.jid)
         await subscribe(bob.jid)
@@ -209,12 +209,12 @@ async def test_owner_sets_its_own_affiliation_and_subscriptions(server: TestServ
         items = [await user.items() for user in (alice, bob)]
         condition = ""
         try:
-            await alice.pubsub.modify_affiliations(domain, "tea", [(alice.jid, "none")], timeout=WAIT_S)
+            await alice.pubsub.modify_affiliations(domain, "tea", [(alice.jid, "none")], timeout=HANG_S)
         except IqError as error:
             condition = error.condition
         entries = [(bob.jid, "owner"), (alice.jid, "publisher")]
-        await alice.pubsub.modify_affiliations(domain, "tea", entries, timeout=WAIT_S)
-        answer = await bob.pubsub.get_node_affiliations(domain, "tea", timeout=WAIT_S)
+        await alice.pubsub.modify_affiliations(domain, "tea", entries, timeout=HANG_S)
+        answer = await bob.pubsub.get_node_affiliations(domain, "tea", timeout=HANG_S)
         affiliations = {str(e["jid"]): e["affiliation"] for e in answer["pubsub_owner"]["affiliations"]}
 
     assert (state, subscribers) == ("subscribed", [(alice.jid, "subscribed"), (bob.jid, "subscribed")])
@@ -240,7 +240,7 @@ async def test_subscribe_sends_the_last_item_again_and_unsubscribe_is_answered(
         for _ in range(2):
             assert await bob.subscribe("tea") == "subscribed"
             items.append(await bob.items())
-        answer = await bob.pubsub.unsubscribe(domain, "tea", timeout=WAIT_S)
+        answer = await bob.pubsub.unsubscribe(domain, "tea", timeout=HANG_S)
 
     former = answer["pubsub"]["subscription"]
     assert items == [("tea", ["one"])] * 2

@@ -1,6 +1,5 @@
 """The chat bot on real servers, used by ordinary clients."""
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from support.client import Client, ClientFactory
 from support.servers import TestServer
 from support.service import running, write_config
 from support.talk import ask, hear, next_from, say, text_of
+from support.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 PS = "http://jabber.org/protocol/pubsub"
@@ -53,7 +53,7 @@ async def test_items_wait_for_a_person_who_is_away(server: TestServer, client: C
         await ask(bob, domain, "subscribe village")
         await bob.logout()
         await ask(alice, domain, "post village First", message_id="a1")
-        await asyncio.wait_for(app.dispatcher.idle(), 20)
+        await wait_for(app.dispatcher.idle(), "the end of all deliveries")
         assert [reading.retrying for reading in app.dispatcher.readings() if reading.kind == "chat"] == [1]
         bob = await client(server, "bob")
         await ask(bob, domain, "help")

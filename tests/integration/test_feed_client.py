@@ -20,15 +20,14 @@ from smartfeeds.client import (
 from smartfeeds.demo.process import HOST
 from support.servers import TestServer
 from support.service import running, write_config
-
-WAIT_S = 20.0
+from support.waiting import HANG_S
 
 
 @pytest.fixture
 async def service(server: TestServer, tmp_path: Path) -> AsyncIterator[str]:
     """The name of a running service."""
     domain = server.take_name()
-    async with running(write_config(tmp_path, server, domain)), asyncio.timeout(2 * WAIT_S):
+    async with running(write_config(tmp_path, server, domain)), asyncio.timeout(HANG_S):
         yield domain
 
 

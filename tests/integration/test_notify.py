@@ -13,9 +13,9 @@ from smartfeeds.demo.process import HOST
 from support.client import Client, ClientFactory
 from support.servers import TestServer
 from support.service import running, write_config
+from support.waiting import HANG_S
 
 PS = "http://jabber.org/protocol/pubsub"
-WAIT_S = 20.0
 
 
 class Reader(slixmpp.ClientXMPP):
@@ -36,7 +36,7 @@ class Reader(slixmpp.ClientXMPP):
             self.ids.put_nowait((items["node"], item["id"]))
 
     async def next_id(self) -> tuple[str, str]:
-        return await asyncio.wait_for(self.ids.get(), WAIT_S)
+        return await asyncio.wait_for(self.ids.get(), HANG_S)
 
 
 @asynccontextmanager
@@ -48,7 +48,7 @@ async def reader(server: TestServer, name: str, *nodes: str) -> AsyncIterator[Re
     client.add_event_handler("session_start", online.set_result)
     client.connect(HOST, server.server.client_port)
     try:
-        await asyncio.wait_for(online, WAIT_S)
+        await asyncio.wait_for(online, HANG_S)
         await client.get_roster()
         client.plugin["xep_0163"].add_interest(list(nodes))
         await client.plugin["xep_0115"].update_caps(broadcast=False)
@@ -74,7 +74,7 @@ def calls_of(monkeypatch: pytest.MonkeyPatch, owner: object, method: str) -> "as
 
 
 async def next_call(calls: "asyncio.Queue[None]") -> None:
-    await asyncio.wait_for(calls.get(), WAIT_S)
+    await asyncio.wait_for(calls.get(), HANG_S)
 
 
 async def create(user: Client, service: str, **options: str) -> None:

@@ -10,9 +10,9 @@ from smartfeeds.core.presence import Resource
 from support.client import Client, ClientFactory
 from support.servers import TestServer
 from support.service import running, write_config
+from support.waiting import HANG_S
 
 PS = "http://jabber.org/protocol/pubsub"
-WAIT_S = 20.0
 DIARY = (
     f"<pubsub xmlns='{PS}'><create node='diary'/><configure><x xmlns='jabber:x:data' type='submit'>"
     f"<field var='FORM_TYPE'><value>{PS}#node_config</value></field>"
@@ -64,7 +64,7 @@ async def test_contacts_see_the_service_and_are_seen(
 
         gone = event_after(app, "leave", monkeypatch)
         bob.send_raw("<presence type='unavailable'/>")
-        await asyncio.wait_for(gone.wait(), WAIT_S)
+        await asyncio.wait_for(gone.wait(), HANG_S)
         assert availability.resources(name, bob.bare) == {}
 
         await befriend(alice, name)
@@ -82,7 +82,7 @@ async def test_contact_that_unsubscribes_is_forgotten(
         await befriend(bob, name)
         forgotten = event_after(app, "forget", monkeypatch)
         bob.send_raw(f"<presence type='unsubscribe' to='{name}'/>")
-        await asyncio.wait_for(forgotten.wait(), WAIT_S)
+        await asyncio.wait_for(forgotten.wait(), HANG_S)
         assert await app.service.read(lambda tx, _: tx.contact(name, bob.bare)) is None
         assert app.presences.availability.resources(name, bob.bare) == {}
 
@@ -105,4 +105,4 @@ async def cut_link(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drops the link, and waits until a contact has answered a probe over the next one."""
     noted = event_after(app, "note", monkeypatch)
     app.stream.drop("lost")
-    await asyncio.wait_for(noted.wait(), WAIT_S)
+    await asyncio.wait_for(noted.wait(), HANG_S)

@@ -18,6 +18,7 @@ from support.bearer import bearer
 from support.component import ALICE
 from support.proxies import BASE_PATH, CONFIG, NAME, Proxy
 from support.pulls import publish_all
+from support.waiting import wait_for
 from support.web import Web, WebStarter
 
 CLIENT = "127.0.0.2"  # not the address of the proxy
@@ -95,7 +96,7 @@ async def test_event_streams_arrive_at_once(public: Public) -> None:
         await public.web.component.publish(ALICE, "news", "live")
         seen = b""
         while b'"id":"live"' not in seen:
-            seen += await asyncio.wait_for(stream.content.readany(), 20)
+            seen += await wait_for(stream.content.readany(), "the event of the item live")
         assert b"retry: 3000" in seen
 
 

@@ -9,6 +9,7 @@ from smartfeeds.demo.prosody import Prosody
 from smartfeeds.errors import ConfigError, LinkError
 from support.client import ClientFactory
 from support.servers import TestServer
+from support.waiting import HANG_S
 
 VERSION = '<query xmlns="jabber:iq:version"/>'
 
@@ -68,7 +69,7 @@ def test_prosody_left_behind_by_a_killed_run_is_ended_by_the_next_start(tmp_path
 
     second.start()
     try:
-        assert first.process.wait(10) is not None
+        assert first.process.wait(HANG_S) is not None
         assert second.running
     finally:
         second.stop()

@@ -8,6 +8,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.demo.process import free_port
 from support.following import COPY, LOOPBACK, follower
 from support.lines import PEERS, running
+from support.waiting import waiting
 from support.web import WebStarter
 
 FLASK = Path(__file__).parent / "flask_hub.py"
@@ -47,7 +48,7 @@ async def test_hub_of_flask_websub_pushes_into_a_node(start_web: WebStarter) -> 
         await copy.look()
         again = await flask.event("request")
         assert again == request
-        async with asyncio.timeout(30):
+        async with waiting("the longer lease of the subscription"):
             while (await copy.push()).ends_us == before.ends_us:  # noqa: ASYNC110 - the hub checks in a thread
                 await asyncio.sleep(0.01)
         assert (await copy.push()).ends_us == before.due_us + LEASE_WISH_S * US_PER_S

@@ -16,7 +16,7 @@ from smartfeeds.console import Exit
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.demo.process import HOST
 from smartfeeds.service.requests import CreateNode, SetAffiliations
-from support.commands import COMMANDS, GREET, TABLE, TIME, WITH_TABLE
+from support.commands import GREET, TABLE, TIME, WALK, WITH_TABLE
 from support.form_client import FormClient
 from support.process import ServiceProcess
 from support.servers import TestServer
@@ -294,9 +294,7 @@ async def test_every_command_is_walked_to_its_end(server: TestServer, tmp_path: 
         await app.service.handle(SetAffiliations(admin, domain, "tea", entries))
         shown = {name: await walker.commands() for name, walker in walkers.items()}
         # The admin last: the delay of the shutdown is a minute, and its last command cancels it.
-        outcomes = {
-            name: {node: await walkers[name].walk(node) for node in COMMANDS} for name in ("bob", "alice", "root")
-        }
+        outcomes = {name: {node: await walkers[name].walk(node) for node in WALK} for name in ("bob", "alice", "root")}
 
     for name, walks in outcomes.items():
         assert {node for node, outcome in walks.items() if outcome != "forbidden"} == set(shown[name])

@@ -6,7 +6,7 @@ import pytest
 
 from smartfeeds.app.lifecycle import App
 from smartfeeds.telemetry import log_level, set_log_level
-from support.commands import COMMANDS
+from support.commands import WALK
 from support.component import ALICE, BOB, EVE, Component, Element, Starter, bare
 from support.form_client import FormClient
 
@@ -53,11 +53,8 @@ async def test_shown_commands_end_and_the_others_are_forbidden(service: Componen
     walker = client(service, user, named=named)
     level = log_level()
     shown = await walker.commands()
-    # The creation of a node would make an owner of its creator, and a source is polled after its pause.
-    last = ("#poll-source", "#remove-source", "#create-node")
-    order = sorted(COMMANDS, key=lambda node: [node.endswith(name) for name in reversed(last)])
 
-    outcomes = {node: await walker.walk(node) for node in order}
+    outcomes = {node: await walker.walk(node) for node in WALK}
     set_log_level(level)
 
     assert {node for node, outcome in outcomes.items() if outcome != "forbidden"} == set(shown)

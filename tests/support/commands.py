@@ -41,3 +41,7 @@ REFUSE = Command("urn:test:refuse", "Refuse", "urn:test#refuse", (ask_name, refu
 TABLE = table_of(GREET, TIME, REFUSE)
 WITH_TABLE = replace(xmpp_side(), commands=tuple(TABLE.values()))
 COMMANDS = table_of(*xmpp_side().commands)  # those of the service
+# A walk through all of them: a source is polled after its pause, the creation of a node makes an owner of its creator,
+# and a stop is cancelled at the end.
+_LAST = ("#poll-source", "#remove-source", "#create-node", "#cancel-stop")
+WALK = sorted(COMMANDS, key=lambda node: [node.endswith(name) for name in reversed(_LAST)])

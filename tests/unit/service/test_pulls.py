@@ -6,6 +6,7 @@ import pytest
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import Condition
+from smartfeeds.service.pulls import fitting
 from smartfeeds.service.requests import Page, Pull
 from smartfeeds.store.base import ReadTx
 from smartfeeds.telemetry import REGISTRY
@@ -610,3 +611,9 @@ async def test_pull_page_is_whole_objects(feed: World) -> None:
 
     for part in (b"<title>two</title>", b"<name>Ann</name>", b"<content>text</content>"):
         assert part in item.payload
+
+
+@pytest.mark.parametrize(("sizes", "count"), [((), 0), ((50, 50, 1), 2), ((50, 51), 1), ((101, 1), 1)])
+def test_items_that_fit_into_a_page(sizes: tuple[int, ...], count: int) -> None:
+    """The limit itself fits, and so does a first item above it: otherwise a follower would never pass it."""
+    assert fitting(sizes, 100) == count

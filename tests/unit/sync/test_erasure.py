@@ -8,7 +8,7 @@ from smartfeeds.formats.atom import with_child
 from smartfeeds.sync.erasure import erased_version, erases, is_erased, share_marks, without_author, without_erased
 from smartfeeds.sync.feedsync import FEEDSYNC, clean_history
 from smartfeeds.sync.merging import Dialect, merge, newer_of
-from smartfeeds.sync.record import Edit, Version
+from smartfeeds.sync.record import Edit, HistoryRecord, Version
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_sync
 from support.sync import parse_item
@@ -71,6 +71,19 @@ def test_the_marks_survive_writing_and_reading(dialect: Dialect, shared: Version
     assert item is not None
     assert item.version == result
     assert ':erased="true"' in text_of(result, dialect)
+
+
+def test_sequence_of_the_erasure_is_above_those_of_its_endpoint(shared: Version) -> None:
+    """[OPS-021] A service whose sequence is ahead of the counter would otherwise seem to have an older record."""
+    ahead = shared._replace(history=(HistoryRecord(9, 4 * S, SERVICE), *shared.history))
+
+    assert erased(ahead).history[0].sequence == 10
+
+
+def test_edit_after_the_erasure_has_no_mark(dialect: Dialect, shared: Version) -> None:
+    after = edited(dialect, erased(shared), C, 55)
+
+    assert erased(shared).extra.attributes != () == after.extra.attributes
 
 
 @pytest.mark.parametrize("edits", [1, 2, 7])

@@ -499,6 +499,12 @@ def test_items_leave_memory_after_reading():
     assert len(re.findall(rb"<entry", reader.head())) == 0
 
 
+def test_head_keeps_the_attributes_of_its_elements():
+    _, reader = pieces(atom(entry(), root="xml:lang='de' xml:base='http://a.example/'"))
+
+    assert re.search(rb"<feed [^>]*xml:lang=.de.", reader.head()) and b"http://a.example/" in reader.head()
+
+
 def test_authors_behind_the_entries_are_told():
     """[FS-012] a feed may have them there; its entries went out already."""
     _, reader = pieces(atom(entry(), "<author><name>A</name></author>"))

@@ -2,9 +2,13 @@
 
 import importlib.util
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from smartfeeds.app.feature import Feature
+from smartfeeds.features import FEATURES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "component" / "smartfeeds"
@@ -53,3 +57,12 @@ def test_arrows_are_imports_that_the_layer_test_allows() -> None:
     assert len(arrows()) > 15
     for importer, imported in arrows():
         assert any(name.partition(".")[0] == imported for name in table[importer]), f"{importer} --> {imported}"
+
+
+def test_features_are_in_the_table() -> None:
+    table = PAGE.partition("\n## Features\n")[2].partition("\n## ")[0]
+
+    assert re.findall(r"(?m)^\| `(\w+)/` \|", table) == [feature.name for feature in FEATURES]
+    assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"(?m)^\| (`\w+`(?:, `\w+`)*) \|", table)))) == {
+        field.name for field in fields(Feature)
+    } - {"name", "needs"}

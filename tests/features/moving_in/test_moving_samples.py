@@ -494,3 +494,30 @@ def test_items_and_nodes_for_some_users_stay_closed(sources: dict[str, str]) -> 
     assert nodes["geo"].options["pubsub#access_model"] == ("whitelist",)
     assert nodes["geo"].problems == [MovedProblem("option pubsub#access_model", "publisher-roster becomes whitelist")]
     assert nodes["transient"].options["pubsub#access_model"] == ("whitelist",)
+
+
+def test_record_of_an_unknown_form_is_reported_with_its_node(tmp_path: Path) -> None:
+    """[IMP-067] The other items of the node are read."""
+    path = tmp_path / "mnesia.dump"
+    data = DUMP.read_bytes()
+    path.write_bytes(
+        data.replace(b'{{1795,312496,69497},{<<"alice">>', b'{[],{<<"alice">>', 1).replace(
+            b'{{1795,312496,71159},{<<"alice">>,<<"localhost">>,<<>>}}', b"none", 1
+        )
+    )
+
+    nodes, problems = read("dump", str(path))
+
+    assert problems == []
+    unreadable = [part for part in nodes["blog"].items if isinstance(part, MovedProblem)]
+    assert [part.reason for part in unreadable] == ["unknown form of a record pubsub_item"]
+    read_ids = [made_id(part) for part in nodes["blog"].items if isinstance(part, MovedItem)]
+    assert read_ids == ["i0", "i1", "i4", "urn:uuid:ä/: ,<", "made", "by-b"]
+
+
+def test_dump_whose_first_term_names_no_table_of_its_records_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mnesia.dump"
+    path.write_bytes(DUMP.read_bytes().replace(b"{pubsub_node,[{record_name", b"{pubsub_nodes,[{record_name", 1))
+
+    with pytest.raises(DocumentError, match="has records of pubsub_node, but not in its first term"):
+        read("dump", str(path))

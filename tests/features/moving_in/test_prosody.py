@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.errors import ConfigError, DocumentError
+from smartfeeds.features.moving_in import prosody_files
 from smartfeeds.features.moving_in.moved import (
     MovedItem,
     MovedNode,
@@ -345,3 +346,34 @@ def test_database_of_another_program(tmp_path: Path) -> None:
 
     with pytest.raises(DocumentError, match="no such table: prosody"):
         list(read_prosody(str(tmp_path / "x.db"), HOST))
+
+
+def test_node_of_a_file_without_a_name_or_a_table(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[IMP-012] Prosody reads such a node by the name of its file."""
+    folder = copy / "pubsub_nodes"
+    (folder / "a%20b.dat").write_text("return { };")
+    (folder / "none.dat").write_text("{ };")
+    monkeypatch.setattr(prosody_files, "_MAX_NODE_BYTES", 10_000)
+    (folder / "large.dat").write_bytes(b"return { };" + b" " * 10_000)
+
+    parts = everything(str(copy), HOST)
+
+    assert sorted(nodes(parts)) == sorted({*NAMES, "a b"})
+    problems = {part.subject: part.reason for part in parts if isinstance(part, UnreadableNode)}
+    assert sorted(problems) == ["file large.dat", "file none.dat"]
+    assert "there is no `return`" in problems["file none.dat"]
+    assert "is larger than" in problems["file large.dat"]
+
+
+def test_affiliation_that_is_no_text_is_a_problem_of_its_node(copy: Path) -> None:
+    """[IMP-012] The other affiliations are kept."""
+    (copy / "pubsub_nodes" / "private.dat").write_text(
+        'return { ["name"] = "private"; ["affiliations"] = { ["a@example.org"] = 5; ["b@example.org"] = "member"; }; };'
+    )
+
+    node = nodes(everything(str(copy), HOST))["private"]
+
+    assert node.affiliations == {"b@example.org": "member"}
+    assert [(problem.subject, problem.reason) for problem in node.problems] == [
+        ("affiliation 'a@example.org'", "5 is no affiliation")
+    ]

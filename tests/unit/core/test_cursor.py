@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.cursor import Cursor, checksum, format_cursor, is_canonical, matches, parse_cursor
+from smartfeeds.core.cursor import (
+    Cursor,
+    canonical_cursor,
+    checksum,
+    format_cursor,
+    is_canonical,
+    matches,
+    parse_cursor,
+)
 from smartfeeds.core.times import format_t, parse_t
 from smartfeeds.core.view import Order
 from support.golden import GOLDEN, group_of
@@ -99,3 +107,19 @@ def test_format_cursor_alphabet_is_safe_for_urls_and_xml() -> None:
     text = format_cursor(Order.CREATED, -250_000, ['<x>&"', "東京"])
 
     assert set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:_~.-")
+
+
+@pytest.mark.parametrize(
+    ("text", "spelling"),
+    [
+        ("1304942400.50_0_e8b7be43", "1304942400.5_0_e8b7be43"),
+        ("c1304942400.0_0_e8b7be43", "c1304942400_0_e8b7be43"),
+        ("1304942400_0_e8b7be43", "1304942400_0_e8b7be43"),
+        ("1304942400.50_x_e8b7be43", "1304942400.50_x_e8b7be43"),
+        ("1304942400.50", "1304942400.50"),
+        ("nonsense", "nonsense"),
+        ("", ""),
+    ],
+)
+def test_canonical_cursor_changes_the_time_of_a_cursor_only(text: str, spelling: str) -> None:
+    assert canonical_cursor(text) == spelling

@@ -326,6 +326,17 @@ def test_oldest_first_is_the_order_of_publishing(items, order):
     assert "".join(item.id for item in FeedDocument("x", items=tuple(items)).oldest_first()) == order
 
 
+def test_empty_entry_is_left_out_and_reported():
+    """[A-123] As an empty item of RSS."""
+    entries = "<entry/><entry> </entry><entry><id>urn:x:a</id></entry>"
+    document = read_document(f"<feed xmlns='{atom.ATOM_NS}'>{entries}</feed>".encode())
+    assert [item.id for item in document.items] == ["urn:x:a"]
+    assert [(one.index, one.reason) for one in document.skipped] == [
+        (0, "the entry is empty"),
+        (1, "the entry is empty"),
+    ]
+
+
 @pytest.mark.parametrize("namespace", ["http://www.w3.org/2007/app", "http://purl.org/atom/app#"])
 def test_draft_is_not_published(namespace):
     """RFC 5023 13.1.1. The document says which entry was left out, and why."""

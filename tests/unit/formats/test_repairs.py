@@ -61,6 +61,10 @@ FAULTS = {
     "address in angles": (rss("by <joe@a.example>"), "by &lt;joe@a.example>", "first", '"<" in a text'),
     "unclosed title": (rss().replace("one</title>", "one"), "one", "first", "without their end tag"),
     "unclosed item": (rss(end=""), "one", "first", "without their end tag"),
+    "unclosed item and extension": (
+        rss(extra="<x:a xmlns:x='urn:x'><x:b>", end=""), "one", "first", "without their end tag",
+    ),
+    "document type inside": (rss(extra="<!DOCTYPE x><b>"), "one", "first", "without their end tag"),
     "end tag of another case": (rss().replace("one</title>", "one</Title>"), "one", "first", "repaired"),
     "misspelt end tag": (rss().replace("one</title>", "one</titel>"), "one", "first", "without their end tag"),
     "duplicate attribute": (rss().replace("<guid>", '<guid a="1" a="2">'), "one", "first", "attributes"),
@@ -270,6 +274,21 @@ def test_last_resort_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "balanced", lambda text: balanced(text)._replace(text=text))
     feed = read_document(rss(text="a <b>c").encode())
     assert feed.partial and feed.repairs[-1].startswith("last resort: ")
+
+
+def test_repaired_feed_that_libxml2_cannot_read_either_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left that a reader could guess from."""
+    monkeypatch.setattr(loader, "balanced", lambda text: balanced(text)._replace(text="no element"))
+    with pytest.raises(FeedError, match="begins with something that is no markup"):
+        read_document(rss(text="a <b>c").encode())
+
+
+def test_list_whose_encoding_can_only_be_guessed_is_refused() -> None:
+    """Its names would differ from those that its sender wrote; a feed is read as windows-1252."""
+    data = WHOLE.replace("one", "caf\u00e9").encode("latin-1")
+    assert read_document(data).items[0].payload.root.findtext(atom.TITLE) == "caf\u00e9"
+    with pytest.raises(FeedError, match="bytes that its encoding does not have"):
+        load(data, repair=False)
 
 
 UNITS = (

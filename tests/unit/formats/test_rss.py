@@ -123,6 +123,14 @@ def test_content_encoded_is_content_and_description_the_summary():
     ]
 
 
+def test_first_of_several_descriptions_is_kept_and_the_reader_is_told():
+    """[A-125] Neither is added to the other."""
+    texts = "<description>one</description><description>two</description>"
+    (item,) = document(f"<item><guid>1</guid>{texts}</item>").items
+    assert [part.text for part in xml.parse_payload(item.payload).iterchildren(atom.CONTENT, atom.SUMMARY)] == ["one"]
+    assert item.warnings == ("only the first of several descriptions was kept",)
+
+
 def test_markup_that_was_not_escaped_is_taken_as_it_stands():
     assert entry("<description>a <b>c</b> d</description>").findtext(atom.CONTENT) == "a <b>c</b> d"
 

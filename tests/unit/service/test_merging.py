@@ -326,6 +326,15 @@ async def test_bad_item_does_not_stop_the_others(feed: World) -> None:
     assert await feed.ids_of() == "a c"
 
 
+async def test_version_that_is_no_entry_is_refused(feed: World) -> None:
+    """[A-50] Sync data may be in any element, but the items of a feed are entries."""
+    note = shared((1, B1)).replace("<entry", "<note").replace("</entry", "</note")
+    results = await bring(feed, note, shared((1, B1), sync_id="c"))
+    assert [one.outcome for one in results] == [None, Outcome.ADDED]
+    assert "items of a feed are Atom entries" in results[0].reason
+    assert await feed.ids_of() == "c"
+
+
 async def test_version_that_lies_about_changes_made_here_is_refused(feed: World) -> None:
     """[A-61] A history that tells of a change by this service which was never made is a lie, or a lost store."""
     await feed.publish("a", title="mine")

@@ -192,7 +192,7 @@ MANY = [
 ]
 
 
-@pytest.mark.parametrize("step", [700, 1_000_000])
+@pytest.mark.parametrize("step", [700, 5_000, 1_000_000])
 @pytest.mark.parametrize("stanza", MANY, ids=["pairs", "nested", "cdata", "empty"])
 @pytest.mark.parametrize("follows", [b"<iq id='2'/>", b"</stream:stream>", b""])
 def test_framer_stanza_with_many_tags_of_its_name_ends_where_it_ends(stanza: bytes, step: int, follows: bytes) -> None:

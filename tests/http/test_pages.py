@@ -9,6 +9,7 @@ from lxml import html
 
 from support.browsing import sign_in
 from support.component import ALICE
+from support.guests import Guest
 from support.web import Web, WebStarter
 
 pytestmark = pytest.mark.shared
@@ -75,6 +76,23 @@ async def test_page_loads_each_file_once(notes: Web, path: str) -> None:
     assert sorted(paths) == sorted(set(paths)) != []
     assert page.text.startswith("<!doctype html>"), "without it browsers lay the page out as those of 1998"
     assert page.text.count('name="csrf"') >= 2, "the forms to sign out and to change the theme"
+
+
+@pytest.mark.parametrize(
+    ("theme", "cookie"), [("dark", "theme=dark; Path=/; Max-Age=31536000"), ("pink", "theme=; Path=/; Max-Age=0")]
+)
+async def test_theme_is_kept_in_a_cookie_and_the_reader_stays_on_the_page(web: Web, theme: str, cookie: str) -> None:
+    """A theme that there is not ends the choice. A page of another site is never returned to."""
+    browser = Guest(web)
+    await browser.get("/login")
+    got = await browser.post("/theme", f"theme={theme}", Referer=f"{web.origin}/feeds/?sort=new")
+    assert (got.status, got.header("Location")) == (303, "/feeds/?sort=new")
+    assert got.header("Set-Cookie").startswith(cookie)
+    assert browser.cookies["theme"] == theme.removeprefix("pink")
+    page = await browser.get("/feeds/")
+    assert ('data-theme="dark"' in page.text) is (theme == "dark")
+    got = await browser.post("/theme", f"theme={theme}", Referer="https://evil.example/feeds/")
+    assert got.header("Location") == "/"
 
 
 async def test_icon_is_where_browsers_look(web: Web) -> None:

@@ -191,6 +191,12 @@ async def test_code_is_bound_to_its_browser(guest: Guest) -> None:
     assert await state(other) == "ended"
 
 
+async def test_page_that_waits_is_the_sign_in_page_for_a_browser_that_began_none(guest: Guest) -> None:
+    await code_of(guest)
+    got = await Guest(guest.web).get("/login/wait")
+    assert (got.status, got.header("Location")) == (303, "/login")
+
+
 async def test_code_ends_after_five_minutes(guest: Guest) -> None:
     code = await code_of(guest)
     guest.web.component.clock.advance(LIFETIME_S)

@@ -1,5 +1,6 @@
 """The commands for mirrors, consumers and the process through the whole component (XEP-0050, XEP-0133; issue 11, 3)."""
 
+import asyncio
 from functools import partial
 
 import pytest
@@ -278,6 +279,25 @@ async def test_shutdown_announces_and_ends_the_process(service: Component, stops
     assert done == ["The service stops in 30 seconds."]
     assert message.findtext("c:body", namespaces=NS) == "Back at five"
     assert stops == [False]
+
+
+async def test_shutdown_that_is_cancelled_does_not_come(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-064] The delay does not end before the command."""
+    requested: list[bool] = []
+    ends = asyncio.Event()
+
+    async def sleep(_seconds: float) -> None:
+        await ends.wait()
+
+    monkeypatch.setattr("support.component.App", partial(App, on_stop=requested.append, sleep=sleep))
+    service = await start(pubsub={"admins": [bare(ADMIN)]})
+    await run(service, f"{ADMIN_NS}#shutdown", delay="30")
+
+    assert notes(await Dialog(service, ADMIN, "cancel-stop").begin()) == ["The shutdown or restart is cancelled."]
+    ends.set()
+    await service.settle()
+    assert requested == []
+    assert condition(await Dialog(service, ADMIN, "cancel-stop").begin()) == "item-not-found"
 
 
 async def test_restart_is_offered_where_a_process_manager_does_it(start: Starter, stops: list[bool]) -> None:

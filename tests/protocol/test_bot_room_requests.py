@@ -206,3 +206,10 @@ async def test_request_right_after_the_removal_of_the_bot_needs_a_sponsor(club: 
     await presence(club, "feeds", "none", "110")
 
     assert (await rooms_in_store(club), await subscribed(club, ROOM)) == ([], 0)
+
+
+async def test_request_for_a_room_that_the_bot_is_in_joins_it_no_second_time(club: Component) -> None:
+    joins = len(club.presences)
+
+    assert await write(club, BOB, f"/join {ROOM}") == ["I am in that room already."]
+    assert len(club.presences) == joins

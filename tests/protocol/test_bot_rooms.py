@@ -72,6 +72,51 @@ async def test_invitation_of_the_room_is_accepted(component: Component) -> None:
     assert await rooms_in_store(component) == [ROOM]
 
 
+CONFERENCE = "jabber:x:conference"
+
+
+async def test_direct_invitation_of_a_user_is_accepted(component: Component) -> None:
+    """XEP-0249: the message comes from the user, and names the room."""
+    await component.send(f"<message from='{ALICE}' to='{DOMAIN}'><x xmlns='{CONFERENCE}' jid='{ROOM}'/></message>")
+    await component.settle()
+
+    assert [join.get("to") for join in component.presences] == [f"{ROOM}/feeds"]
+
+
+async def test_direct_invitation_with_a_password_is_declined_to_the_user(component: Component) -> None:
+    """The bot keeps no passwords (XEP-0249)."""
+    content = f"<x xmlns='{CONFERENCE}' jid='{ROOM}' password='secret'/>"
+    await component.send(f"<message from='{ALICE}' to='{DOMAIN}'>{content}</message>")
+    await component.settle()
+
+    assert component.presences == await component.events(ROOM) == []
+    assert ["password" in body_of(message) for message in await component.events(bare(ALICE))] == [True]
+
+
+@pytest.mark.parametrize("jid", ["", "rooms.example.org", "club@", f"{ROOM}/Alice"])
+async def test_direct_invitation_joins_the_room_itself_or_none(component: Component, jid: str) -> None:
+    """An address without a local part is no room, and the resource would be an occupant."""
+    await component.send(f"<message from='{ALICE}' to='{DOMAIN}'><x xmlns='{CONFERENCE}' jid='{jid}'/></message>")
+    await component.settle()
+
+    assert [join.get("to") for join in component.presences] == ([f"{ROOM}/feeds"] if jid.startswith(ROOM) else [])
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_mediated_invitation_with_the_element_of_a_direct_one_names_its_room_once(
+    component: Component, is_first: bool
+) -> None:
+    """Older services of rooms add that element. The room that sends the message counts (XEP-0249, section 3)."""
+    direct = f"<x xmlns='{CONFERENCE}' jid='other@rooms.example.org'/>"
+    mediated = f"<x xmlns='{MUC_USER}'><invite from='{ROOM}/Alice'/></x>"
+    content = mediated + direct if is_first else direct + mediated
+    await component.send(f"<message from='{ROOM}' to='{DOMAIN}'>{content}</message>")
+    await component.settle()
+
+    joins = [join.get("to") for join in component.presences]
+    assert joins == [f"{ROOM}/feeds"] if is_first else "other@rooms.example.org/feeds" not in joins
+
+
 async def test_invitation_with_a_password_is_declined_through_the_room(component: Component) -> None:
     await invite(component, password="secret")
     (message,) = await component.events(ROOM)

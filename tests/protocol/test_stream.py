@@ -441,6 +441,18 @@ async def test_stream_close_flushes_and_sends_the_footer() -> None:
         assert (await stream.wait_closed()).condition == "stopped"
 
 
+async def test_stream_closes_although_the_server_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is aborted after a time: a server that hangs does not keep the process from its end."""
+    monkeypatch.setattr("smartfeeds.xmpp.stream.CLOSE_TIMEOUT_S", 0.01)
+    async with linked() as (server, stream):
+        session = await server.session()
+        session.stop_reading()
+        await wait_for(stream.close(), "the end of the connection")
+
+        assert stream.transport is None
+        assert (await stream.wait_closed()).condition == "stopped"
+
+
 async def test_stream_closed_by_the_server_answers_with_a_footer() -> None:
     async with linked() as (server, stream):
         session = await server.session()

@@ -113,3 +113,13 @@ async def test_link_of_a_process_that_may_have_it_stays(link: str) -> None:
     if link == "lease":
         await process.group.ownership.await_link()
     assert process.group.check_lease() and process.stream.drops == []
+
+
+async def test_report_has_the_group_where_the_database_may_have_one() -> None:
+    """The status file of a process with a file of its own says nothing of processes that cannot be."""
+    alone = ProcessGroup(settings(1, "sqlite:///feeds.db"), cast(FeedService, None), ChangeNotifier(), Process()._spawn)
+    assert alone.report() == {}
+    process = Process()
+    await process.step()
+    assert set(process.group.report()) == {"ownership", "standbys"}
+    assert process.group.report()["ownership"]["shards"] == process.group.ownership.reading().shards > 0

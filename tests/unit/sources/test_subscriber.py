@@ -773,6 +773,31 @@ async def test_pushes_that_come_together_do_not_share_the_room(pushing, site, wo
     assert sorted(answer.status for answer in answers) == [202, 503, 503, 503]
 
 
+async def test_push_whose_subscription_ends_meanwhile_takes_no_room(pushing, site, world, monkeypatch):
+    """[WS-119] What is not stored for later does not count: the room is for one push."""
+    body = entry(world.clock, "b")
+    monkeypatch.setattr("smartfeeds.sources.push_inbox.SOURCE_BYTES", len(body) + PUSH_BYTES)
+    push = await pushing.follow(feed(site, "a"))
+    with monkeypatch.context() as ended:
+        ended.setattr("smartfeeds.sources.push_inbox.take_push", lambda *_args, **_options: None)
+        for _ in range(3):
+            assert (await pushing.deliver(push, body)).status == 410
+    assert await pushing.titles() == ["a"]
+    assert (await pushing.deliver(push, body)).status == 202
+    assert await pushing.titles() == ["a", "b"]
+
+
+async def test_answer_that_nothing_changed_keeps_the_subscription(pushing, site, world):
+    """[WS-135] A 304 has no document, so it does not say that the feed has no hub any more."""
+    await pushing.follow(web.Response(body=feed(site, "a"), headers={"ETag": '"1"'}))
+    site.pages[PATH] = web.Response(status=304)
+    for _ in range(3):
+        assert (await pushing.polling.poll(await pushing.source(), HOUR_S)).state is SourceState.POLLED
+        await pushing.look()
+    assert [one["hub.mode"] for one in pushing.requests] == ["subscribe"]
+    assert (await pushing.push()).state is PushState.ACTIVE
+
+
 async def test_full_inbox_refuses(pushing, site, world, monkeypatch):
     """[WS-119] The hub repeats the push."""
     monkeypatch.setattr("smartfeeds.sources.push_inbox.WAITING_BYTES", 10)

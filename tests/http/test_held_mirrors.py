@@ -18,6 +18,7 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from smartfeeds.service.context import Policy
 from smartfeeds.sources import mirror_http
+from smartfeeds.sources.held_pulls import LEAST_HOLD_S, HeldPullTiming
 from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
@@ -378,3 +379,17 @@ async def test_whatever_comes_of_a_held_pull_the_mirror_has_every_item_and_does_
     assert ", ".join(publisher.log if end is None else publisher.log[-end:]) == row.log
     assert (state_store.state.error, state_store.state.means) == ("", row.means)
     assert set(publisher.entries) <= set(await world.store.read(item_ids))
+
+
+def test_proxy_that_cuts_sooner_than_a_pull_may_be_held_gets_pauses() -> None:
+    """[SF-046] [SF-056] Without them each cut would be followed by a new pull at once."""
+    timing = HeldPullTiming(lambda: 0, lambda: 1.0)
+    for _ in range(2):
+        assert timing.after_failure(4.0)
+    assert (timing.works, timing.pause_s) == (True, 0.0), "a hold that is shorter than 4 s is tried"
+    held_s = timing.timeout_s(100)
+    assert held_s == LEAST_HOLD_S
+    for _ in range(2):
+        assert timing.after_failure(held_s - 1)
+    assert not timing.works and timing.pause_s > 0
+    assert timing.timeout_s(100) == LEAST_HOLD_S

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import partial
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -35,12 +36,14 @@ STEPS = st.lists(
 
 
 class Peer:
-    """The link and the server of the recipient. `attempts` has what each attempt sent, by id; `fault` is the next."""
+    """The link and the server of the recipient. `attempts` has what each attempt sent, by id; `fault` is the next.
+    `condition` is the error of the ping, if it is not empty."""
 
     online = True
 
     def __init__(self) -> None:
         self.fault = "none"
+        self.condition = ""
         self.sender: ChatSender | None = None
         self.attempts: list[dict[str, str]] = []
         self.accepted: list[str] = []
@@ -64,6 +67,9 @@ class Peer:
             self.sender.note_error(jid(BOB), ids[-1 if "part" in self.fault else 0], "service-unavailable")
         else:
             self.accepted += self.attempts[-1].values()
+        if self.condition:
+            error = f"<error type='cancel'><{self.condition} xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
+            return etree.fromstring(f"<iq xmlns='jabber:component:accept' type='error'>{error}</iq>")
         return etree.fromstring("<iq type='result'/>")
 
 
@@ -166,3 +172,29 @@ def test_nothing_is_lost_and_a_repetition_has_the_ids_of_before(steps: list[tupl
     assert {title: names for title, names in ids.items() if len(names) > 1} == {}
     # Only the batch that was sent last is sent again.
     assert all(numbers == list(range(numbers[0], numbers[-1] + 1)) for numbers in places.values())
+
+
+@pytest.mark.parametrize(
+    ("condition", "arrived"),
+    [
+        ("remote-server-not-found", False),
+        ("remote-server-timeout", False),
+        ("service-unavailable", True),
+        ("feature-not-implemented", True),
+    ],
+)
+async def test_ping_that_finds_no_server_shows_that_nothing_arrived(condition: str, arrived: bool) -> None:
+    """A client that knows no pings refuses them too, and has the messages."""
+    one = Run()
+    await one.start()
+    await one.step("publish", 1)
+    one.peer.condition = condition
+    outcome = await one.sender.deliver(one.consumer, one.position)
+
+    assert isinstance(outcome, Delivered) is arrived
+    if not arrived:
+        assert isinstance(outcome, RetryAfter) and condition in outcome.error
+        one.peer.condition = ""
+        await one.deliver("none")
+        first, second = one.peer.attempts
+        assert first == second != {}

@@ -164,6 +164,17 @@ async def test_edit_keeps_everything_but_the_text(component: Component) -> None:
     assert len(kept) == 7 and stored == kept
 
 
+@pytest.mark.parametrize(("language", "kept"), [("fr", "fr"), ("de-AT", "de-AT"), ("no language", None)])
+async def test_item_has_the_language_of_the_message(component: Component, language: str, kept: str | None) -> None:
+    """Readers choose a font and a voice by it. A text that names no language is left out."""
+    await component.create(ALICE, "wall")
+    await write(component, ALICE, "post wall Bonjour", xml_lang=language)
+    (entry,) = (await component.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry")
+
+    assert entry.findtext(f"{{{A}}}title") == "Bonjour"
+    assert entry.get("{http://www.w3.org/XML/1998/namespace}lang") == kept
+
+
 async def test_edit_does_not_overwrite_a_change_that_it_has_not_seen(
     component: Component, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,22 @@ async def test_new_items_arrive_as_chat_messages(news: Component) -> None:
     assert len(message) == 1, "no notification beside the chat"
 
 
+@pytest.mark.parametrize(
+    ("access", "address"),
+    [("open", "https://feeds.example.org/entries/club/one"), ("authorize", f"xmpp:{DOMAIN}?;node=club;item=one")],
+)
+async def test_item_is_linked_to_its_page_if_everybody_can_read_that(start: Starter, access: str, address: str) -> None:
+    component = await start(http={"listen": "127.0.0.1:0", "base_url": "https://feeds.example.org"})
+    await component.create(ALICE, "club", access_model=access)
+    await write(component, BOB, "subscribe club")
+    await write(component, ALICE, f"allow club {BOB_BARE}")
+    await component.events(BOB_BARE)
+    await component.publish(ALICE, "club", "one")
+    (message,) = await component.events(BOB_BARE)
+
+    assert body_of(message).split("\n")[-1] == address
+
+
 async def test_items_of_before_and_own_items_and_deletions_are_not_delivered(component: Component) -> None:
     await component.create(ALICE, "news", publish_model="open")
     await component.publish(ALICE, "news", "old")

@@ -9,7 +9,7 @@ from smartfeeds.errors import LinkError
 from smartfeeds.xmpp.outbox import BATCH_BYTES, HIGH_WATER_BYTES, REPLY_LIMIT_BYTES, Outbox
 from support.faketime import FakeTime, settle
 from support.link import linked
-from support.waiting import until
+from support.waiting import until, wait_for
 
 
 class Pipe:
@@ -332,3 +332,17 @@ async def test_outbox_slow_server_pauses_the_real_transport() -> None:
         session.cut()
         with pytest.raises(LinkError):
             await sending
+
+
+async def test_outbox_goes_on_when_the_slow_server_reads_again() -> None:
+    """The transport says when its buffer is empty enough, and the sender waits for nothing else."""
+    async with linked() as (server, stream):
+        session = await server.session()
+        session.stop_reading()
+        sending = asyncio.create_task(stream.outbox.notify(stanzas("a", 4_000)))
+        await until(lambda: stream.outbox.paused, "the pause of the outbox")
+        session.read_again()
+
+        assert await wait_for(sending, "the rest of the notifications") == 4_000
+        await until(lambda: not stream.outbox.paused, "the end of the pause")
+        await stream.close()

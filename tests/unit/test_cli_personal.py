@@ -123,6 +123,27 @@ def test_nodes_are_not_transferred_to_the_erased_person(ready: Run) -> None:
     assert "bob@example.org" in ready("node", "affiliations", "own").stdout
 
 
+def test_status_as_text_has_the_phase_the_counts_and_the_rest(ready: Run) -> None:
+    """[OPS-028] Who reads only cannot confirm, and what is elsewhere is named."""
+    ready("node", "allow", "news", JID, "--as", "publisher")
+    ready("publish", "news", "Hello", "--id", JID, "--by", JID)
+    ready("sub", "add", "news", "bob@example.org")
+    ready("gdpr", "erase", JID, "--yes", code=Exit.FAILED)
+    values = json.loads(ready("gdpr", "status", JID, "--json").stdout)
+
+    lines = ready("gdpr", "status", JID).stdout.splitlines()
+
+    assert lines[0] == f"phase: {values['phase']}"
+    assert [line for line in lines if line.startswith("affiliations:")] == ["affiliations: 1"]
+    assert f"node news: erased up to key {values['nodes'][0]['key']}" in lines
+    assert (
+        [line for line in lines if line.startswith("news to ")]
+        == [f"news to {row['follower']}: {row['state']}" for row in values["followers"]]
+        != []
+    )
+    assert "backups, logs, replicas" in " ".join(lines)
+
+
 def test_status_of_somebody_else_is_refused(ready: Run) -> None:
     ready("gdpr", "status", JID, code=Exit.REFUSED)
 

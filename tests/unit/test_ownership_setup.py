@@ -121,5 +121,5 @@ async def test_report_has_the_group_where_the_database_may_have_one() -> None:
     assert alone.report() == {}
     process = Process()
     await process.step()
-    assert set(process.group.report()) == {"ownership", "standbys"}
+    assert {"ownership", "standbys"} < set(process.group.report())
     assert process.group.report()["ownership"]["shards"] == process.group.ownership.reading().shards > 0

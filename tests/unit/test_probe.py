@@ -5,7 +5,7 @@ import os
 import socket
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import aiodns
@@ -102,6 +102,20 @@ async def test_every_problem_names_the_value_and_has_advice(tmp_path: Path) -> N
     assert "install a newer version" in findings["store"].advice
     assert "feeds.example.org at 127.0.0.1:1: connect-failed" in findings["link"].found
     assert all(finding.advice for finding in findings.values() if finding.state is not CheckState.OK)
+
+
+async def test_folder_of_the_database_that_is_missing_is_named(tmp_path: Path) -> None:
+    """The service does not create it: its owner would be wrong."""
+    folder = tmp_path / "none"
+    settings = settings_of(
+        component={"jid": "feeds.example.org", "secret": "x", "port": 1},  # type: ignore[arg-type]
+        store={"url": f"sqlite:///{folder}/feeds.db"},  # type: ignore[arg-type]
+        http={"listen": ""},  # type: ignore[arg-type]
+    )
+    (found,) = [finding async for finding in check_all(settings) if finding.check == "store"]
+    assert found.state is CheckState.FIX
+    assert f"the folder {folder} does not exist; create it" in found.found + found.advice
+    assert not folder.exists()
 
 
 async def test_server_that_refuses_later_connections_is_reported_for_each_check(tmp_path: Path) -> None:
@@ -223,6 +237,75 @@ async def test_name_for_tests_is_not_looked_up(domain: str) -> None:
 
     assert finding.state is CheckState.NOTE
     assert "is a name for tests and local networks" in finding.found
+
+
+@asynccontextmanager
+async def other_server(*answers: str) -> AsyncIterator[Outside]:
+    """A network in which the server of smartfeeds.net gives these answers, one for each read."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in answers:
+            await reader.readuntil(b">")
+            writer.write(answer.encode())
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        names = Nameserver({"smartfeeds.net": server.sockets[0].getsockname()[1]})
+        yield Outside(resolver(names.port))
+        names.close()
+
+
+FEATURES = "<stream:stream xmlns='jabber:server'><stream:features>{}</stream:features>"
+
+
+@pytest.mark.parametrize(
+    ("answers", "state", "found"),
+    [
+        (
+            ["<stream:stream xmlns='jabber:server'><stream:error><host-unknown/></stream:error>"],
+            CheckState.FIX,
+            "the server answers host-unknown",
+        ),
+        ([FEATURES.format("")], CheckState.FIX, "no TLS is offered"),
+        (
+            [FEATURES.format("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>") + "<proceed/>", "no TLS"],
+            CheckState.NOTE,
+            "no connection from here",
+        ),
+    ],
+)
+async def test_other_servers_connect_to_what_the_record_names(
+    answers: list[str], state: CheckState, found: str
+) -> None:
+    async with other_server(*answers) as outside:
+        findings = [finding async for finding in check_s2s(["smartfeeds.net", "feeds.example.org"], outside)]
+
+    assert {finding.state for finding in findings} == {state}
+    assert all(finding.found.startswith("smartfeeds.net at localhost:") for finding in findings)
+    assert any(found in finding.found for finding in findings)
+
+
+async def test_servers_of_a_name_are_listed_with_their_addresses() -> None:
+    names = Nameserver({"smartfeeds.net": 5269})
+    finding = await check_dns("smartfeeds.net", Outside(resolver(names.port)))
+    names.close()
+
+    assert finding.state is CheckState.OK
+    assert finding.found == "smartfeeds.net is at localhost:5269 (127.0.0.1)"
+
+
+async def test_server_that_nobody_reaches_is_a_note() -> None:
+    """A firewall may refuse this machine and nobody else."""
+    names = Nameserver({"smartfeeds.net": free_port()})
+    findings = [finding async for finding in check_s2s(["smartfeeds.net"], Outside(resolver(names.port)))]
+    names.close()
+
+    assert [finding.state for finding in findings] == [CheckState.NOTE]
+    assert "no connection from here" in findings[0].found and "check from another machine" in findings[0].advice
+
+
+async def test_port_that_nobody_answers_has_no_purpose() -> None:
+    assert await port_purpose("127.0.0.1", free_port()) == ""
 
 
 async def hello(_request: web.BaseRequest) -> web.Response:

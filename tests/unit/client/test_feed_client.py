@@ -2,14 +2,17 @@
 
 import asyncio
 import gc
+import threading
 import weakref
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
 import pytest
 
-from smartfeeds.client import AddressError, FeedClient, FollowError, RefusedError, UnreachableError
+from smartfeeds.client import AddressError, FeedClient, FollowError, RefusedError, UnreachableError, connect_blocking
+from smartfeeds.client.blocking import BlockingFeedClient
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
+from smartfeeds.client.payload import ATOM
 from smartfeeds.client.stanzas import PUBSUB
 from smartfeeds.client.transport import parse_server
 from support.waiting import wait_for
@@ -23,7 +26,7 @@ class Link(ModelLink):
 
     async def ask(self, kind: str, to: str, payload: Element) -> Element:
         """Answers a publish or a retraction with an empty result, the rest from the feed."""
-        if payload[0].tag not in (f"{{{PUBSUB}}}publish", f"{{{PUBSUB}}}retract"):
+        if payload[0].tag not in (f"{{{PUBSUB}}}create", f"{{{PUBSUB}}}publish", f"{{{PUBSUB}}}retract"):
             return await super().ask(kind, to, payload)
         self.asked.append(payload)
         if (error := self.fault(payload)) is not None:
@@ -44,6 +47,28 @@ async def test_publish_without_an_id_chooses_one() -> None:
     assert 'node="comments"' in sent
     assert 'id="fresh"' in sent
     assert link.closed
+
+
+async def test_texts_of_an_item_are_an_entry() -> None:
+    """[RFC 4287] What is empty is left out, except the title."""
+    link = Link()
+    async with client(link) as feeds:
+        await feeds.publish(
+            ADDRESS, title="T & T", content="<x>", link="https://e.example/", author="A", tags=["x", "y"]
+        )
+        await feeds.publish(ADDRESS, content="", link="", author="", tags=[])
+
+    whole, least = (next(sent.iter(f"{{{ATOM}}}entry")) for sent in link.asked)
+    assert [(part.tag.removeprefix(f"{{{ATOM}}}"), "".join(part.itertext()), part.attrib) for part in whole] == [
+        ("title", "T & T", {}),
+        ("author", "A", {}),
+        ("link", "", {"rel": "alternate", "href": "https://e.example/"}),
+        ("category", "", {"term": "x"}),
+        ("category", "", {"term": "y"}),
+        ("content", "<x>", {}),
+    ]
+    assert whole.findtext(f"{{{ATOM}}}author/{{{ATOM}}}name") == "A"
+    assert [part.tag for part in least] == [f"{{{ATOM}}}title"]
 
 
 @pytest.mark.parametrize(
@@ -156,3 +181,74 @@ def test_server_is_host_and_port() -> None:
     for text in ("localhost", ":5222", "localhost:", "localhost:x"):
         with pytest.raises(ValueError, match="is not HOST:PORT"):
             parse_server(text)
+
+
+# Without asyncio
+
+
+def is_thread_left() -> bool:
+    return "smartfeeds client" in {thread.name for thread in threading.enumerate()}
+
+
+def test_blocking_client_asks_what_the_other_client_asks() -> None:
+    """The thread of the client ends with the block."""
+    link = Link()
+    with BlockingFeedClient(lambda: client(link)) as feeds:
+        feeds.create(ADDRESS)
+        assert feeds.publish(ADDRESS, title="Hello") == "fresh"
+        assert feeds.publish(ADDRESS, "<entry/>", item_id="a") == "a"
+        feeds.retract(ADDRESS, "a")
+        assert feeds.subscribe(ADDRESS) is True
+        assert len(link.subscriptions) == 1
+        feeds.unsubscribe(ADDRESS)
+        assert link.subscriptions == set()
+        assert is_thread_left() and not link.closed
+
+    names = [payload[0].tag.removeprefix(f"{{{PUBSUB}}}") for payload in link.asked]
+    assert names == ["create", "publish", "publish", "retract", "subscribe", "unsubscribe"]
+    assert link.closed and not is_thread_left()
+
+
+def test_blocking_follower_yields_what_there_is_and_what_comes() -> None:
+    link = Link()
+    link.feed.put(atom("a", "one"))
+    with BlockingFeedClient(lambda: client(link)) as feeds:
+        changes = feeds.follow(ADDRESS, mirror=True)
+        assert [change.item_id for change in changes.until_caught_up()] == ["a"]
+        assert changes.proof().in_step
+        link.feed.put(atom("b", "two"))
+        assert [change.item_id for change in changes.until_caught_up()] == ["b"]
+        changes.close()
+        with pytest.raises(FollowError, match="the follower was closed"):
+            next(changes)
+        assert not link.closed
+        assert [change.item_id for change in (next(iter(feeds.follow(ADDRESS, mirror=True))),)] == ["a"]
+
+
+def test_blocking_client_raises_what_the_other_client_raises() -> None:
+    link = Link()
+    link.fault = lambda _request: RequestError("forbidden", "auth", "not yours")
+    with BlockingFeedClient(lambda: client(link)) as feeds:
+        with pytest.raises(RefusedError, match="forbidden: not yours"):
+            feeds.publish(ADDRESS, title="x")
+        link.fault = lambda _request: None
+        assert feeds.publish(ADDRESS, title="x") == "fresh", "the session stays"
+
+
+def test_blocking_client_outside_of_its_block_says_so() -> None:
+    feeds = BlockingFeedClient(lambda: client(Link()))
+    with pytest.raises(FollowError, match="use it inside of its with block"):
+        feeds.publish(ADDRESS, title="x")
+    with feeds:
+        changes = feeds.follow(ADDRESS, mirror=True)
+    feeds.close()
+    for late in (lambda: next(changes), changes.close, lambda: next(changes.until_caught_up())):
+        with pytest.raises(FollowError, match="use it inside of its with block"):
+            late()
+
+
+def test_blocking_client_that_cannot_connect_leaves_no_thread(unused_tcp_port: int) -> None:
+    feeds = connect_blocking("a@localhost", "x", server=f"127.0.0.1:{unused_tcp_port}", plaintext=True)
+    with pytest.raises(UnreachableError, match="connection refused"), feeds:
+        raise AssertionError("the block began")
+    assert not is_thread_left()

@@ -57,6 +57,20 @@ async def test_page_without_a_count_has_its_items_and_positions(uncounted: World
     assert (await uncounted.pull(MODIFIED, max=0)).count == 4
 
 
+async def test_count_before_the_index_is_up_to_date_is_not_remembered(feed: World) -> None:
+    """[SF-095] It counts what the index has; who needs the others brings the index up to date first."""
+    view = View(True, filters=(("category", frozenset({"news"})),))
+    node_no = (await feed.node()).node_no
+
+    async def count() -> int | None:
+        return await feed.store.read(lambda tx: tx.bounded_count(node_no, view))
+
+    await publish_news(feed)
+    assert [await count(), await count()] == [0, 0]
+    await feed.store.write(lambda tx: tx.index_node(node_no))
+    assert [await count(), await count()] == [4, 4]
+
+
 async def test_page_whose_index_costs_too_much_has_none(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """[SF-096] Also in a small view: few items of a large feed may match, and the count of the view is remembered."""
     await publish_news(feed)

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.client.change import Change, ChangeKind
 from smartfeeds.formats.atom import read_traits
+from smartfeeds.sources.mirror_in import NO_SYNC, read_changes
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from support.callbacks import HubBench, running_hub
 from support.mesh import Net, Site
-from support.world import World, running_world
+from support.versions import B1, version
+from support.world import FEED, World, running_world
 
 DAMAGES = ["payload", "sync", "publisher"]
 
@@ -113,3 +116,21 @@ async def test_hub_leaves_a_damaged_item_out_and_goes_on(bench: HubBench, column
     assert ids == ["one", "three"]
     await bench.push("four")
     assert bench.subscribers.got("reader") == ["four"]
+
+
+def test_item_that_a_mirror_cannot_read_is_refused_and_the_others_go_on() -> None:
+    """[A-52] Each refusal has its reason; the digests stay beside their items."""
+    payloads = {
+        "torn": version(B1)[:-20],
+        "good": version(B1, sync_id="good"),
+        "plain": "<entry xmlns='http://www.w3.org/2005/Atom'/>",
+        "last": version(B1, sync_id="last"),
+    }
+    changes = [Change(ChangeKind.NEW, name, payload.encode(), FEED, "") for name, payload in payloads.items()]
+    batch = read_changes(changes, 7, digests=True)
+
+    assert [item.item_id for item in batch.items] == ["good", "last"]
+    assert len(set(batch.digests)) == 2
+    assert [(one.item_id, one.at_us) for one in batch.refused] == [("torn", 7), ("plain", 7)]
+    torn, plain = (one.reason for one in batch.refused)
+    assert plain == NO_SYNC and "not well-formed" in torn

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -15,13 +16,23 @@ from aiohttp import web
 from smartfeeds.app.config import HttpSettings, Settings, settings_of
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
-from smartfeeds.cli.probe import check_all, check_http, check_link, check_second_connection
+from smartfeeds.cli.probe import (
+    check_all,
+    check_clock,
+    check_host,
+    check_http,
+    check_link,
+    check_second_connection,
+    check_stanza_limit,
+)
+from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.demo.process import free_port
 from smartfeeds.store.lock import lock_database
 from smartfeeds.xmpp.stream import ComponentStream
-from support.fakeserver import FakeServer
+from support.fakeserver import FakeServer, Session
 from support.nameserver import Nameserver, resolver
 from support.servers import SECRET, TestServer
+from support.waiting import wait_for
 from support.web import WebStarter
 
 
@@ -152,6 +163,125 @@ async def test_server_is_not_checked_beside_a_running_service(tmp_path: Path) ->
     assert f"name and secret; process {os.getpid()} (smartfeeds, feeds.example.org) is using" in findings["link"].found
     assert not findings.keys() & {"server", "clock", "stanza size", "second process"}
     assert alone.state is CheckState.OK
+
+
+def component_of(server: FakeServer) -> Settings:
+    """The settings of a component of this server."""
+    return settings_of(component={"jid": server.domain, "secret": server.secret, "port": server.port})  # type: ignore[arg-type]
+
+
+async def answer(session: Session, content: str) -> None:
+    """Answers the next request of the component with this type and content."""
+    request = await session.expect()
+    names = f"id='{request.get('id')}' from='{request.get('to')}' to='{request.get('from')}'"
+    await session.send(f"<iq {names} type={content}</iq>")
+
+
+REFUSED = "'error'><error type='cancel'><service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
+INFO = "'result'><query xmlns='http://jabber.org/protocol/disco#info'>{}</query>"
+
+
+@pytest.mark.parametrize(
+    ("answers", "state", "found"),
+    [
+        (
+            ["'result'><query xmlns='jabber:iq:version'><name>Prosody</name><version>0.12</version></query>"],
+            CheckState.OK,
+            "example.org runs Prosody 0.12",
+        ),
+        (
+            [REFUSED, INFO.format("<identity category='server' type='im' name='ejabberd'/>")],
+            CheckState.OK,
+            "example.org identifies itself as ejabberd",
+        ),
+        (
+            [REFUSED, INFO.format("<identity category='server' type='im'/>")],
+            CheckState.OK,
+            "example.org identifies itself as im",
+        ),
+        ([REFUSED, REFUSED], CheckState.NOTE, "example.org does not report its software"),
+    ],
+)
+async def test_software_of_the_server_is_named(answers: list[str], state: CheckState, found: str) -> None:
+    """XEP-0092, else XEP-0030."""
+    async with FakeServer() as server:
+        checking = asyncio.create_task(check_host(component_of(server)))
+        session = await server.session()
+        for content in answers:
+            await answer(session, content)
+        finding = await wait_for(checking, "the finding")
+
+    assert (finding.state, finding.found) == (state, found)
+
+
+@pytest.mark.parametrize(
+    ("apart_s", "state", "found"),
+    [
+        (0, CheckState.OK, "agrees with the clock of example.org"),
+        (60, CheckState.FIX, "seconds from the clock of example.org"),
+        (-3_600, CheckState.FIX, "seconds from the clock of example.org"),
+        (None, CheckState.OK, "example.org does not report its time"),
+    ],
+)
+async def test_clock_is_compared_with_that_of_the_server(apart_s: int | None, state: CheckState, found: str) -> None:
+    async with FakeServer() as server:
+        checking = asyncio.create_task(check_clock(component_of(server)))
+        session = await server.session()
+        utc = format_datetime(int((time.time() + (apart_s or 0)) * US_PER_S))
+        told = f"'result'><time xmlns='urn:xmpp:time'><tzo>+02:00</tzo><utc>{utc}</utc></time>"
+        await answer(session, REFUSED if apart_s is None else told)
+        finding = await wait_for(checking, "the finding")
+
+    assert finding.state is state and found in finding.found
+
+
+@pytest.mark.parametrize(("limit_bytes", "state"), [(100_000, CheckState.FIX), (5_000_000, CheckState.OK)])
+async def test_largest_stanza_is_the_last_that_comes_back(
+    limit_bytes: int, state: CheckState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each size has a connection of its own, because the server ends that of a stanza that is too large."""
+    monkeypatch.setattr("smartfeeds.cli.probe.SIZES_BYTES", (1_000, 65_536))
+    async with FakeServer() as server:
+        settings = component_of(server)
+        needed_bytes = settings.pubsub.stanza_bytes
+        checking = asyncio.create_task(check_stanza_limit(settings))
+        for number, size in enumerate((1_000, 65_536, needed_bytes), 1):
+            session = await server.session(number)
+            if size > limit_bytes:
+                await session.expect()
+                await session.stream_error("policy-violation")
+            else:
+                await answer(session, "'result'>")
+        finding = await wait_for(checking, "the finding")
+
+    assert finding.state is state
+    if state is CheckState.OK:
+        assert finding.found == f"stanzas of {needed_bytes:,} bytes pass"
+    else:
+        refusal = f"the server refuses {needed_bytes:,} bytes (policy-violation)"
+        assert finding.found == f"stanzas of 65,536 bytes pass; {refusal}"
+        assert f"sends up to {needed_bytes:,} bytes: raise the stanza limit" in finding.advice
+
+
+async def test_name_that_another_process_uses_is_no_fault() -> None:
+    """It may be the service itself."""
+    async with FakeServer() as server:
+        server.switches.refuse = "conflict"
+        finding = await check_link(component_of(server))
+
+    assert finding.state is CheckState.NOTE
+    assert "another process is connected under this name" in finding.found
+
+
+async def test_second_connection_that_the_server_refuses_would_stand_by() -> None:
+    async with FakeServer() as server:
+        checking = asyncio.create_task(check_second_connection(component_of(server)))
+        await server.session()
+        server.switches.refuse = "conflict"
+        finding = await wait_for(checking, "the finding")
+
+    assert finding.state is CheckState.OK
+    assert finding.found.startswith("the server refuses it (") and finding.found.endswith("would stand by")
 
 
 @pytest.mark.parametrize(
@@ -323,6 +453,11 @@ async def stranger() -> AsyncIterator[int]:
 
 async def test_port_of_a_web_server_is_named(stranger: int) -> None:
     assert await port_purpose("127.0.0.1", stranger) == "the port of a web server"
+    settings = settings_of(component={"jid": "feeds.example.org", "secret": "x", "port": stranger})  # type: ignore[arg-type]
+    finding = await check_link(settings)
+    assert finding.state is CheckState.FIX
+    assert "this is the port of a web server, not the port for components" in finding.found
+    assert "set component.port" in finding.advice
 
 
 @pytest.mark.parametrize("attributes", ["xmlns='jabber:client' version='1.0'", "version='1.0' xmlns='jabber:client'"])

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, Smar
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.writers import FeedExport
+from smartfeeds.store.migrate import HEAD, REVISIONS
 from support.shell import Run
 
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
@@ -545,6 +547,34 @@ def test_file_that_is_no_database_is_left_alone(ready: Run) -> None:
 
     assert "not a SQLite database" in ready("node", "list", code=Exit.STORE).stderr
     assert Path("smartfeeds.db").read_text().startswith("this is not")
+
+
+@pytest.mark.parametrize(
+    ("revision", "oldest", "state", "found"),
+    [
+        (HEAD, HEAD, "ok", f"schema {HEAD}, "),
+        (REVISIONS[-2], REVISIONS[-2], "note", f"has the older schema {REVISIONS[-2]}"),
+        ("9999_later", HEAD, "note", "has the newer schema 9999_later"),
+        ("9999_later", "9999_later", "fix", "has schema 9999_later, which is newer than this program"),
+    ],
+)
+def test_doctor_compares_the_schema_of_the_database(
+    ready: Run, revision: str, oldest: str, state: str, found: str
+) -> None:
+    """It changes nothing: an upgrade has no way back."""
+    ready("node", "create", "news")
+    with closing(sqlite3.connect("smartfeeds.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+        connection.execute("UPDATE compatibility SET oldest = ?", (oldest,))
+    text = Path("smartfeeds.toml").read_text().replace("port = 5347", "port = 1")
+    Path("smartfeeds.toml").write_text(text)
+
+    findings = json.loads(ready("doctor", "--json", code=Exit.FAILED).stdout)
+
+    (store,) = [one for one in findings if one["check"] == "store"]
+    assert store["state"] == state and found in store["found"]
+    with closing(sqlite3.connect("smartfeeds.db")) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(revision,)]
 
 
 def test_doctor_prints_no_blanks_at_the_ends_of_its_lines(ready: Run) -> None:

@@ -415,6 +415,25 @@ async def test_other_servers_connect_to_what_the_record_names(
     assert any(found in finding.found for finding in findings)
 
 
+async def test_other_servers_are_tried_beside_a_running_service(tmp_path: Path) -> None:
+    """The service is connected, so its name is served now, and no connection of the check has to serve it."""
+    async with FakeServer("feeds.smartfeeds.net") as server:
+        settings = settings_of(
+            component={"jid": server.domain, "secret": server.secret, "port": server.port},  # type: ignore[arg-type]
+            store={"url": f"sqlite:///{tmp_path}/feeds.db"},  # type: ignore[arg-type]
+            http={"listen": ""},  # type: ignore[arg-type]
+        )
+        names = Nameserver({"smartfeeds.net": free_port()})
+        release = lock_database(tmp_path / "feeds.db", "smartfeeds, feeds.smartfeeds.net")
+        findings = [finding async for finding in check_all(settings, outside=Outside(resolver(names.port)))]
+        release()
+        names.close()
+
+    tried = [finding.found.partition(" at ")[0] for finding in findings if finding.check == "s2s"]
+    assert tried == ["feeds.smartfeeds.net", "smartfeeds.net"]
+    assert len(server.sessions) == 1, "that of the check of the link"
+
+
 async def test_servers_of_a_name_are_listed_with_their_addresses() -> None:
     names = Nameserver({"smartfeeds.net": 5269})
     finding = await check_dns("smartfeeds.net", Outside(resolver(names.port)))

@@ -60,6 +60,7 @@ FAULTS = {
     "type in a title": (rss("List<String> in Java"), "List&lt;String> in Java", "first", "text of its element"),
     "address in angles": (rss("by <joe@a.example>"), "by &lt;joe@a.example>", "first", '"<" in a text'),
     "unclosed title": (rss().replace("one</title>", "one"), "one", "first", "without their end tag"),
+    "unclosed title and markup": (rss().replace("one</title>", "one <b>x"), "one <b>x", "first", "text of its element"),
     "unclosed item": (rss(end=""), "one", "first", "without their end tag"),
     "unclosed item and extension": (
         rss(extra="<x:a xmlns:x='urn:x'><x:b>", end=""), "one", "first", "without their end tag",
@@ -264,6 +265,12 @@ def test_declared_entity_is_still_one() -> None:
     assert read_document(document.encode()).items[0].payload.root.findtext(atom.TITLE) == "Company & x"
 
 
+def test_declared_entity_is_still_one_where_tags_are_balanced() -> None:
+    document = "<!DOCTYPE rss [<!ENTITY co 'Company'>]>" + rss("&co; x", text="a <b>c").partition("?>")[2]
+    entry = read_document(document.encode()).items[0].payload.root
+    assert (entry.findtext(atom.TITLE), entry.findtext(atom.CONTENT)) == ("Company x", "a <b>c")
+
+
 def test_too_deep_stays_refused() -> None:
     with pytest.raises(FeedError, match="too deeply"):
         read_document(rss(extra="<x>" * 3_000 + "&").encode())
@@ -276,9 +283,10 @@ def test_last_resort_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert feed.partial and feed.repairs[-1].startswith("last resort: ")
 
 
-def test_repaired_feed_that_libxml2_cannot_read_either_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rest", ["no element", ""])
+def test_repaired_feed_that_libxml2_cannot_read_either_is_refused(rest: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is left that a reader could guess from."""
-    monkeypatch.setattr(loader, "balanced", lambda text: balanced(text)._replace(text="no element"))
+    monkeypatch.setattr(loader, "balanced", lambda text: balanced(text)._replace(text=rest))
     with pytest.raises(FeedError, match="begins with something that is no markup"):
         read_document(rss(text="a <b>c").encode())
 

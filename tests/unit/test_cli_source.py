@@ -36,6 +36,15 @@ def stored(ready: Run) -> list[Source]:
     return found
 
 
+def test_person_who_is_told_follows_the_node_by_chat(ready: Run) -> None:
+    """The node is made at once, because only a node that exists can be followed."""
+    ready("source", "add", URL, "--node", "blog", "--tell", "zoe@example.net")
+
+    followed = json.loads(ready("sub", "list", "--json").stdout)
+    assert [(one["node"], one["jid"]) for one in followed] == [("blog", "zoe@example.net")]
+    assert [one["node"] for one in json.loads(ready("node", "list", "--json").stdout)] == ["blog"]
+
+
 def test_add_lists_and_removes_a_source(ready: Run) -> None:
     """[SRC-083] [SRC-047] No service has run yet, and no request is made."""
     ready("source", "add", URL, "--node", "news", "--every", "900", "--told", "3", "--publisher", "a@b.example")

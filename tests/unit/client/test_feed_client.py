@@ -163,6 +163,20 @@ async def test_until_caught_up_proves_it_anew_at_each_call() -> None:
         assert [change.item_id async for change in changes.until_caught_up()] == []
 
 
+async def test_push_over_the_session_reaches_each_follower() -> None:
+    """[SF-045]: as long as it is not closed."""
+    link = Link()
+    async with client(link) as feeds:
+        followers = [feeds.follow(ADDRESS, mirror=True) for _ in range(3)]
+        for follower in followers:
+            assert [change async for change in follower.until_caught_up()] == []
+        await followers.pop().aclose()
+        pulls = len(link.asked)
+        link.deliver(link.feed.put(atom("a", "one")))
+        assert [(await wait_for(anext(one), "the push")).item_id for one in followers] == ["a", "a"]
+        assert len(link.asked) == pulls, "the push has the item"
+
+
 async def test_payload_and_texts_exclude_each_other() -> None:
     async with client(Link()) as feeds:
         with pytest.raises(ValueError, match="not both"):

@@ -50,7 +50,7 @@ async def test_publish_without_an_id_chooses_one() -> None:
 
 
 async def test_texts_of_an_item_are_an_entry() -> None:
-    """[RFC 4287] What is empty is left out, except the title."""
+    """What is empty is left out, except the title (RFC 4287)."""
     link = Link()
     async with client(link) as feeds:
         await feeds.publish(

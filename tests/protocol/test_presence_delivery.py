@@ -284,6 +284,7 @@ async def test_events_older_than_a_month_are_not_sent(news: Component) -> None:
 
 async def test_former_reader_receives_nothing_that_was_held(news: Component) -> None:
     await news.publish(ALICE, "news", "one")
+    await news.settle()  # it waits for Bob now, and is not about to be sent
     await news.affiliate(ALICE, "news", BOB, "outcast")
     await online(news)
     assert "one" not in await received(news)

@@ -316,11 +316,6 @@ class Settings(BaseSettings):
     mirror: tuple[MirrorSettings, ...] = ()
     source: tuple[SourceSection, ...] = ()
 
-    def section(self, kind: type[S]) -> S:
-        """Returns a section of a feature."""
-        found: S = getattr(self, _NAMES[kind])
-        return found
-
     def sections(self, kind: type[S]) -> tuple[S, ...]:
         """Returns the sections of a feature that may occur several times."""
         found: tuple[S, ...] = getattr(self, _NAMES[kind])

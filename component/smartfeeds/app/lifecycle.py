@@ -328,8 +328,8 @@ class App:
 
     async def handle(self, request: Request) -> Answer:
         """The service behind the rate limit of the operator (xep-map 249)."""
-        limited = self._rates is not None and type(request) in self.service.use_cases.limited
-        if limited and self._rates is not None and not self._rates.admit(request.actor):
+        limits = self._rates if type(request) in self.service.use_cases.limited else None
+        if limits is not None and not limits.admit(request.actor):
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
         if type(request) in self._operations.handlers:
             return await self._operations.handle(request)

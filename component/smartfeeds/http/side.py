@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from smartfeeds.http.bodies import BodyReader
-from smartfeeds.http.calls import Authenticate
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
@@ -28,7 +27,6 @@ class SiteTools:
 
     handle: Handle
     perform: Handle
-    authenticate: Authenticate
     domain: str
     bodies: BodyReader
     read_writing: ReadWriting

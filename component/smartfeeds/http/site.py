@@ -123,7 +123,7 @@ class Site:
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
         content = document(sides)
-        tools = SiteTools(handle, changes.perform, authenticate, options.domain, bodies, editor.writing)
+        tools = SiteTools(handle, changes.perform, options.domain, bodies, editor.writing)
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),

@@ -13,9 +13,9 @@ from bench.targets import Target
 from bench.web_targets import free_port
 from bench.wire import BenchError, Wire, cpu_s
 from bench.work import Number, Numbers
-from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.view import Order
 from smartfeeds.core.websub import HubTerms, dump_terms
+from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.hub import HUB
 from smartfeeds.store.base import WriteTx

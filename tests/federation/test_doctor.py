@@ -8,9 +8,9 @@ import pytest
 
 from smartfeeds.app.config import settings_of
 from smartfeeds.cli.findings import CheckState, Finding
-from smartfeeds.cli.outside import Outside, check_s2s
 from smartfeeds.cli.probe import check_all
 from smartfeeds.demo.process import free_port
+from smartfeeds.features.callbacks.outside import Outside, check_s2s
 from support.federation import Country, FederatedServer
 from support.nameserver import Nameserver, resolver
 from support.servers import SECRET

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.view import Order
 from smartfeeds.demo.process import free_port
+from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.hub import HUB

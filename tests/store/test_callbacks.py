@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from smartfeeds.core import websub
-from smartfeeds.core.callbacks import Callback, CallbackKind, host_of, number_of
 from smartfeeds.core.rsscloud import CloudCallback, CloudProtocol
 from smartfeeds.core.websub import HubQuestion, HubTerms, Mode
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind, host_of, number_of
 from smartfeeds.store.base import Store, WriteTx
 
 QUESTION = websub.dump_question(HubQuestion(Mode.DENIED))

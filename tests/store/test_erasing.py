@@ -11,7 +11,6 @@ from lxml import etree
 
 from smartfeeds.cli.personal import ErasureSettings
 from smartfeeds.core.blocklist import ListKind
-from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.erasures import Erasure, ErasurePhase
@@ -26,6 +25,7 @@ from smartfeeds.core.view import SHARED, Order
 from smartfeeds.core.websub import HubTerms, dump_terms
 from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import erasing
 from smartfeeds.service.consumers import add_consumer

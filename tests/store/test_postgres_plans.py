@@ -20,7 +20,6 @@ from psycopg import sql
 
 from smartfeeds import store as store_package
 from smartfeeds.core.blocklist import ListKind
-from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
 from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
@@ -52,6 +51,7 @@ from smartfeeds.core.tokens import Token, TokenScope
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine

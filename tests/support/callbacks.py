@@ -11,13 +11,13 @@ from urllib.parse import urlencode
 from aiohttp import web
 from lxml import etree
 
-from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
+from smartfeeds.features.callbacks.registration import Callback
+from smartfeeds.features.callbacks.registrations import NOBODY, CallbackReader
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
-from smartfeeds.service.callbacks import NOBODY, CallbackReader
 from smartfeeds.service.hub import HUB
 from smartfeeds.webhooks.hub import Hub, HubOptions
 from support.mesh import Timers

@@ -3,11 +3,11 @@
 import json
 from dataclasses import replace
 
-from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.rsscloud import CloudCallback, CloudProtocol, CloudTerms, dump_terms
 from smartfeeds.core.view import Order
+from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.service.cloud import CLOUD
 from smartfeeds.service.hub import HUB
 from smartfeeds.store.base import WriteTx

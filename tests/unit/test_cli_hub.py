@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.cli import offline
-from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
 from smartfeeds.core.websub import HubDialect, HubQuestion, HubTerms, Mode, dump_question, dump_terms, load_question
+from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.service.hub import HUB
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, write

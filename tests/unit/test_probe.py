@@ -15,7 +15,6 @@ from aiohttp import web
 
 from smartfeeds.app.config import HttpSettings, Settings, settings_of
 from smartfeeds.cli.findings import CheckState
-from smartfeeds.cli.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.cli.probe import (
     check_all,
     check_clock,
@@ -27,6 +26,7 @@ from smartfeeds.cli.probe import (
 )
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.demo.process import free_port
+from smartfeeds.features.callbacks.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.store.lock import lock_database
 from smartfeeds.xmpp.stream import ComponentStream
 from support.fakeserver import FakeServer, Session

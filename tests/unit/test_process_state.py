@@ -110,10 +110,10 @@ STATES = {
     "store.work_queue.SenderQueue": LOCAL,
     "store.work_queue.WorkQueue": LOCAL,
     "store.work_queue._SenderAccount": LOCAL,
-    "webhooks.consumers.CallbackConsumers": LOCAL,  # labels for metrics; the store lists the consumers
+    "features.callbacks.consumers.CallbackConsumers": LOCAL,  # labels for metrics; the store lists the consumers
     "webhooks.documents.DocumentDesk": WORK,
     "webhooks.questions.HubQuestions": OWNED,
-    "webhooks.results.DeliveryResults": OWNED,
+    "features.callbacks.results.DeliveryResults": OWNED,
     "workers.DocumentWorkers": LOCAL,
     "workers._Party": LOCAL,
     "xmpp.canary.Canary": LOCAL,
@@ -142,7 +142,7 @@ PURE = {
     "core.person": {"_pattern", "hint"},
     "core.filters": {"_known_fold", "change_facets"},
     "core.stringprep": {"_flags", "_folded", "_without_ignored"},
-    "core.topics": {"read_topic"},
+    "features.callbacks.topics": {"read_topic"},
     "core.urls": {"_quoted"},
     "core.view": {"_facets", "from_canonical"},
     "http.calls": {"parse_address", "split_base_url"},

@@ -23,7 +23,6 @@ from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.ownership_setup import ProcessGroup
 from smartfeeds.app.polling_setup import Polls
 from smartfeeds.app.sign_in_setup import SharedSignIns
-from smartfeeds.app.webhooks_setup import callback_client, make_cloud, make_hub
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.interests import Interests
 from smartfeeds.core.model import Node, NodeEvent
@@ -37,6 +36,7 @@ from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
+from smartfeeds.features.callbacks.setup import callback_client, make_cloud, make_hub
 from smartfeeds.http.health import Health
 from smartfeeds.http.side import HttpSide
 from smartfeeds.http.site import Site

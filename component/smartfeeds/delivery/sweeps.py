@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
-from smartfeeds.service.callbacks import due_callbacks
+from smartfeeds.features.callbacks.registrations import due_callbacks
 from smartfeeds.service.context import Context
 from smartfeeds.service.erasing import due_erasures
 from smartfeeds.service.expiry import due_expiry

@@ -2,12 +2,14 @@
 
 from smartfeeds.app.feature import Feature
 from smartfeeds.features.archive import ARCHIVE
+from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.conflicts import CONFLICTS
 from smartfeeds.features.moving_in import MOVING_IN
 from smartfeeds.features.nno import NNO
 
 FEATURES: tuple[Feature, ...] = (
     ARCHIVE,
+    CALLBACKS,
     CONFLICTS,
     MOVING_IN,
     NNO,

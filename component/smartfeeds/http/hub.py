@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Protocol
 
 from smartfeeds.core.websub import MAX_BODY_BYTES
+from smartfeeds.features.callbacks.registrations import NOBODY, CallbackReader
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
@@ -16,7 +17,6 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import TEXT
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
-from smartfeeds.service.callbacks import NOBODY, CallbackReader
 
 _REQUIRED = ("hub.mode", "hub.callback", "hub.topic")
 _OTHERS = ("hub.lease_seconds", "hub.secret", "hub.verify", "hub.verify_token")

@@ -70,7 +70,7 @@ OF_RIVER = (JSON, HTML, ATOM)
 OF_SEARCH = (JSON, HTML)
 OF_ENTRY = (ATOM, JSON)
 OF_ENTRY_PAGE = (*OF_ENTRY, HTML)
-# The representations that name the hub of their feed: those whose address is a topic (`core.topics`).
+# The representations that name the hub of their feed: those whose address is a topic (`features.callbacks.topics`).
 WITH_HUB = frozenset({JSON, ATOM, HTML, RSS, JSON_FEED, ESS})
 # The suffix of the address that a document for feed readers gives as its own, if that is not the feed's. An ESS file
 # describes the items of the RSS document (ESS-001).

@@ -6,7 +6,6 @@ are date-times in whole seconds.
 
 from typing import Any
 
-from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
 from smartfeeds.core.enclosures import Arrival, EnclosureState
 from smartfeeds.core.mirror import MirrorState
@@ -14,6 +13,7 @@ from smartfeeds.core.source_push import SourcePush
 from smartfeeds.core.sources import Source
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
 from smartfeeds.core.tokens import Token, ended
+from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.service.admin_nodes import NodeSummary
 from smartfeeds.service.cloud import CloudStatus
 from smartfeeds.service.consumers import ConsumerStatus

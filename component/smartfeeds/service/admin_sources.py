@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from smartfeeds.core.callbacks import CallbackKind
 from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.polling import paused, resumed
 from smartfeeds.core.sources import NO_SETTINGS, Source, SourceSettings, new_source
 from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.features.callbacks.registration import CallbackKind
 from smartfeeds.service import sources
 from smartfeeds.service.administration import manages
 from smartfeeds.service.context import Context, is_admin

@@ -6,7 +6,6 @@ There is one registration for each callback and document of a feed in a view. Th
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.consumers import Failure, failure_of
 from smartfeeds.core.model import Node
 from smartfeeds.core.rsscloud import (
@@ -20,9 +19,10 @@ from smartfeeds.core.rsscloud import (
     read_callback,
 )
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.topics import Topic
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.callbacks import NOBODY, CallbackLimits, check_limits, remove_registration
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_limits, remove_registration
+from smartfeeds.features.callbacks.topics import Topic
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.context import Context
 from smartfeeds.service.hub import SubscriptionPhase, locate_topic

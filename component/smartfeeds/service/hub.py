@@ -7,11 +7,9 @@ nothing else before the subscriber has confirmed it, so a failed check leaves a 
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.consumers import Failure, failure_of
 from smartfeeds.core.model import Node, NodeKind, NodeState
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.topics import Topic
 from smartfeeds.core.websub import (
     HubQuestion,
     Mode,
@@ -22,7 +20,8 @@ from smartfeeds.core.websub import (
     load_terms,
 )
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.callbacks import (
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.callbacks.registrations import (
     PENDING_US,
     CallbackLimits,
     CallbackReader,
@@ -30,6 +29,7 @@ from smartfeeds.service.callbacks import (
     check_reader,
     remove_registration,
 )
+from smartfeeds.features.callbacks.topics import Topic
 from smartfeeds.service.consumers import add_consumer, waiting_items
 from smartfeeds.service.context import Context, check_expired
 from smartfeeds.store.base import ReadTx, WriteTx

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
-from smartfeeds.store.sql_callbacks import CallbackReads, CallbackWrites
+from smartfeeds.features.callbacks.rows import CallbackReads, CallbackWrites
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_enclosures import EnclosureReads, EnclosureWrites

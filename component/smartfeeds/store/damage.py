@@ -5,9 +5,9 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from smartfeeds.core.text import without_forbidden
+from smartfeeds.features.callbacks.rows import to_sound_callback
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import DAMAGES, checksum, item_texts, read_subscription, to_listed_node
-from smartfeeds.store.sql_callbacks import to_sound_callback
 from smartfeeds.store.sql_contacts import to_contact
 from smartfeeds.store.sql_people import to_affiliation
 from smartfeeds.store.sql_records import to_chat, to_mirror, to_session, to_token

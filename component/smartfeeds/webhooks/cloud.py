@@ -16,7 +16,6 @@ from typing import Final
 import structlog
 
 from smartfeeds.core.backoff import StepPauses
-from smartfeeds.core.callbacks import Callback, host_of, number_of
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.model import Mark, Node, NodeState
 from smartfeeds.core.rates import Rate, TokenBuckets
@@ -31,7 +30,6 @@ from smartfeeds.core.rsscloud import (
     read_callback,
 )
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.topics import Topic, TopicError, read_document_address
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import (
     ConsumerPosition,
@@ -44,11 +42,16 @@ from smartfeeds.delivery.deliverer import (
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.slices import items_after, mark_at
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.callbacks.consumers import CallbackConsumers
+from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
+from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_reader, remove_registration
+from smartfeeds.features.callbacks.results import DeliveryResults
+from smartfeeds.features.callbacks.targets import TargetRates
+from smartfeeds.features.callbacks.topics import Topic, TopicError, read_document_address
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.formats.rsscloud import own_cloud, refusal_in, write_notification
 from smartfeeds.net.addresses import plain_address
 from smartfeeds.net.callbacks import TOTAL_S, CallbackAnswer, CallbackClient
-from smartfeeds.service.callbacks import NOBODY, CallbackLimits, check_reader, remove_registration
 from smartfeeds.service.cloud import (
     CLOUD,
     CloudRegistration,
@@ -66,9 +69,6 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
 from smartfeeds.telemetry import CallbackReading
 from smartfeeds.threads import OwnThreads
-from smartfeeds.webhooks.consumers import CallbackConsumers
-from smartfeeds.webhooks.results import DeliveryResults
-from smartfeeds.webhooks.targets import TargetRates
 
 # A failed notification is repeated after these; the third failure in a row ends the registration.
 PAUSES: Final = StepPauses((60.0, 300.0))

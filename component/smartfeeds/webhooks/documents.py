@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from smartfeeds.core.model import Item, Mark, Node
-from smartfeeds.core.topics import Topic
 from smartfeeds.core.urls import entry_path, hub_path
 from smartfeeds.core.view import View
 from smartfeeds.delivery.slices import items_after, mark_at, newest_cursor
+from smartfeeds.features.callbacks.topics import Topic
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.rss_channel import OwnCloud

@@ -14,12 +14,10 @@ from typing import Final
 import structlog
 
 from smartfeeds.core.backoff import StepPauses
-from smartfeeds.core.callbacks import Callback, host_of, number_of
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.model import Mark, NodeState
 from smartfeeds.core.rates import Rate, TokenBuckets
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.topics import TopicError, is_below, read_topic
 from smartfeeds.core.view import Order
 from smartfeeds.core.websub import (
     LEASE_DEFAULT_S,
@@ -42,15 +40,19 @@ from smartfeeds.delivery.deliverer import (
 )
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.rss_channel import OwnCloud
-from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
-from smartfeeds.service.callbacks import (
+from smartfeeds.features.callbacks.consumers import CallbackConsumers
+from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
+from smartfeeds.features.callbacks.registrations import (
     CallbackLimits,
     CallbackReader,
     check_reader,
     reader_of,
     remove_registration,
 )
+from smartfeeds.features.callbacks.results import DeliveryResults
+from smartfeeds.features.callbacks.topics import TopicError, is_below, read_topic
+from smartfeeds.formats.rss_channel import OwnCloud
+from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.service.consumers import waiting_items
 from smartfeeds.service.context import Context, check_expired
 from smartfeeds.service.feeds import FeedService
@@ -59,10 +61,8 @@ from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.telemetry import CallbackReading
-from smartfeeds.webhooks.consumers import CallbackConsumers
 from smartfeeds.webhooks.documents import DocumentDesk, DocumentKey, TopicBatch, key_of_document, read_topic_batch
 from smartfeeds.webhooks.questions import HubQuestions
-from smartfeeds.webhooks.results import DeliveryResults
 
 _BACKLOG_PAUSES_S: Final = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0)
 # After these the backlog is dropped with each failure: an attempt for each new item, at most every five minutes for the

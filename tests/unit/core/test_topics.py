@@ -2,8 +2,8 @@
 
 import pytest
 
-from smartfeeds.core.topics import OTHER_SUFFIXES, TOPIC_SUFFIXES, Topic, TopicError, is_below, read_topic
 from smartfeeds.core.view import BARE, CREATED, SMART
+from smartfeeds.features.callbacks.topics import OTHER_SUFFIXES, TOPIC_SUFFIXES, Topic, TopicError, is_below, read_topic
 from smartfeeds.http.feeds import SUFFIXES
 
 BASE = "https://feeds.example"

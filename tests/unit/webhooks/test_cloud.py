@@ -10,16 +10,16 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver
 
-from smartfeeds.core.callbacks import Callback
 from smartfeeds.core.rsscloud import LIFE_S, CloudProtocol, CloudRequestError, check_request
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import FeedError
+from smartfeeds.features.callbacks.registration import Callback
+from smartfeeds.features.callbacks.registrations import CallbackLimits, due_callbacks
 from smartfeeds.formats import soap, xml_rpc
 from smartfeeds.formats.remote_calls import read_message
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
-from smartfeeds.service.callbacks import CallbackLimits, due_callbacks
 from smartfeeds.service.cloud import CLOUD
 from smartfeeds.webhooks.cloud import CloudOptions, CloudServer
 from support.golden import GOLDEN

@@ -314,9 +314,9 @@ async def test_body_has_no_content_coding_and_no_traces(bench: HubBench) -> None
 
 async def test_document_is_written_once_for_all_at_one_mark(bench: HubBench) -> None:
     """[WS-070] A thousand subscriptions in two views, one publish: two documents."""
-    from smartfeeds.core.callbacks import Callback
     from smartfeeds.core.view import Order
     from smartfeeds.core.websub import HubTerms, dump_terms
+    from smartfeeds.features.callbacks.registration import Callback
     from smartfeeds.service.consumers import add_consumer
     from smartfeeds.service.hub import HUB
 

@@ -9,13 +9,13 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.features.callbacks.registrations import CallbackLimits, CallbackReader, due_callbacks, end_callbacks
+from smartfeeds.features.callbacks.targets import HOST_RATE
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
-from smartfeeds.service.callbacks import CallbackLimits, CallbackReader, due_callbacks, end_callbacks
 from smartfeeds.service.hub import DENIED_US, drop_subscription
 from smartfeeds.service.tokens import add_token, new_token, revoke_token
 from smartfeeds.webhooks.hub import HubOptions
-from smartfeeds.webhooks.targets import HOST_RATE
 from support.callbacks import SITE, HubBench, fixed
 from support.waiting import until, wait_for
 from support.website import Names

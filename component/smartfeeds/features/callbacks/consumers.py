@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Final
 
 from smartfeeds.core.backoff import StepPauses
-from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.delivery.deliverer import ConsumerKind, Deliverer
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.telemetry import CallbackReading
 

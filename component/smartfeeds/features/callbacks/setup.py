@@ -7,9 +7,9 @@ from ipaddress import ip_network
 from smartfeeds.app.config import Settings
 from smartfeeds.core.rsscloud import CloudProtocol
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.features.callbacks.registrations import CallbackLimits
 from smartfeeds.formats.rsscloud import own_cloud
 from smartfeeds.net.callbacks import CallbackClient
-from smartfeeds.service.callbacks import CallbackLimits
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.webhooks.cloud import CloudOptions, CloudServer
 from smartfeeds.webhooks.hub import Hub, HubOptions

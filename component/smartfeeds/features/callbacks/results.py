@@ -6,8 +6,8 @@ from time import perf_counter
 
 import structlog
 
-from smartfeeds.core.callbacks import Callback
 from smartfeeds.errors import StoreError
+from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.net.callbacks import CallbackAnswer
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.telemetry import CALLBACK_SECONDS

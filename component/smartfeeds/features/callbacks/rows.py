@@ -1,10 +1,10 @@
-"""Registrations of callbacks in SQL (`core.callbacks`)."""
+"""Registrations of callbacks in SQL (`registration`)."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from smartfeeds.core import rsscloud, websub
-from smartfeeds.core.callbacks import Callback, CallbackKind
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites

@@ -1,4 +1,4 @@
-"""Registrations of callbacks: their limits, the rights of their subscribers, and their end (`core.callbacks`).
+"""Registrations of callbacks: their limits, the rights of their subscribers, and their end (`registration`).
 
 The use cases of one protocol are in its module, such as `service/hub.py`.
 """
@@ -6,13 +6,13 @@ The use cases of one protocol are in its module, such as `service/hub.py`.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.callbacks import Callback, CallbackKind
 from smartfeeds.core.jid import ANONYMOUS, parse_jid
 from smartfeeds.core.model import Node
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.tokens import TokenScope, covers, ended
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.service.context import Context, LocatedNode, check_admitted, recipient_access
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, WriteTx

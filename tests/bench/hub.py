@@ -14,10 +14,10 @@ from bench.web_targets import free_port
 from bench.wire import BenchError, Wire, cpu_s
 from bench.work import Number, Numbers
 from smartfeeds.core.view import Order
-from smartfeeds.core.websub import HubTerms, dump_terms
 from smartfeeds.features.callbacks.registration import Callback
+from smartfeeds.features.hub.protocol import HubTerms, dump_terms
+from smartfeeds.features.hub.requests import HUB
 from smartfeeds.service.consumers import add_consumer
-from smartfeeds.service.hub import HUB
 from smartfeeds.store.base import WriteTx
 from support.service import stored_service
 

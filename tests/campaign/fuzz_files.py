@@ -9,8 +9,8 @@ from pathlib import Path
 
 from campaign.fuzz_target import Target
 from smartfeeds.core.rsscloud import CloudRequestError
-from smartfeeds.core.websub import HubRequestError, read_request
 from smartfeeds.errors import SmartfeedsError
+from smartfeeds.features.hub.protocol import HubRequestError, read_request
 from smartfeeds.features.moving_in import erlang_terms, lua_terms
 from smartfeeds.features.moving_in.ejabberd_dump import read_ejabberd_dump
 from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd_sql

@@ -14,9 +14,9 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.view import Order
 from smartfeeds.demo.process import free_port
 from smartfeeds.features.callbacks.registration import Callback
+from smartfeeds.features.hub.requests import HUB
 from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.hub import HUB
 from smartfeeds.service.requests import Publish
 from smartfeeds.store.base import ReadTx
 from support.component import ALICE, DOMAIN, entry

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from smartfeeds.core import websub
 from smartfeeds.core.rsscloud import CloudCallback, CloudProtocol
-from smartfeeds.core.websub import HubQuestion, HubTerms, Mode
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind, host_of, number_of
+from smartfeeds.features.hub import protocol as websub
+from smartfeeds.features.hub.protocol import HubQuestion, HubTerms, Mode
 from smartfeeds.store.base import Store, WriteTx
 
 QUESTION = websub.dump_question(HubQuestion(Mode.DENIED))

@@ -22,10 +22,10 @@ from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
-from smartfeeds.core.websub import HubTerms, dump_terms
 from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.hub.protocol import HubTerms, dump_terms
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import erasing
 from smartfeeds.service.consumers import add_consumer

@@ -16,10 +16,10 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackReader
+from smartfeeds.features.hub.hub import Hub, HubOptions
+from smartfeeds.features.hub.requests import HUB
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
-from smartfeeds.service.hub import HUB
-from smartfeeds.webhooks.hub import Hub, HubOptions
 from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore
 from support.waiting import until

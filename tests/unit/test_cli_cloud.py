@@ -8,8 +8,8 @@ from smartfeeds.core.model import Mark
 from smartfeeds.core.rsscloud import CloudCallback, CloudProtocol, CloudTerms, dump_terms
 from smartfeeds.core.view import Order
 from smartfeeds.features.callbacks.registration import Callback
+from smartfeeds.features.hub.requests import HUB
 from smartfeeds.service.cloud import CLOUD
-from smartfeeds.service.hub import HUB
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, write
 

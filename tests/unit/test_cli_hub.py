@@ -10,9 +10,17 @@ from smartfeeds.cli import offline
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
-from smartfeeds.core.websub import HubDialect, HubQuestion, HubTerms, Mode, dump_question, dump_terms, load_question
 from smartfeeds.features.callbacks.registration import Callback
-from smartfeeds.service.hub import HUB
+from smartfeeds.features.hub.protocol import (
+    HubDialect,
+    HubQuestion,
+    HubTerms,
+    Mode,
+    dump_question,
+    dump_terms,
+    load_question,
+)
+from smartfeeds.features.hub.requests import HUB
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, write
 

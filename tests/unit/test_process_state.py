@@ -111,8 +111,8 @@ STATES = {
     "store.work_queue.WorkQueue": LOCAL,
     "store.work_queue._SenderAccount": LOCAL,
     "features.callbacks.consumers.CallbackConsumers": LOCAL,  # labels for metrics; the store lists the consumers
-    "webhooks.documents.DocumentDesk": WORK,
-    "webhooks.questions.HubQuestions": OWNED,
+    "features.hub.documents.DocumentDesk": WORK,
+    "features.hub.questions.HubQuestions": OWNED,
     "features.callbacks.results.DeliveryResults": OWNED,
     "workers.DocumentWorkers": LOCAL,
     "workers._Party": LOCAL,

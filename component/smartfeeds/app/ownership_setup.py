@@ -22,13 +22,13 @@ from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.delivery.locks import ShardLocks
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.sweeps import SWEEPS
+from smartfeeds.features.hub.hub import Hub
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.group_readings import GroupReadings, ProcessReading
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.notices import SessionEvents
-from smartfeeds.webhooks.hub import Hub
 from smartfeeds.xmpp.canary import Canary
 from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream

@@ -29,7 +29,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "source": "smartfeeds.cli.sources",
     "prefetch": "smartfeeds.cli.prefetch",
     "consumer": "smartfeeds.cli.consumer",
-    "hub": "smartfeeds.cli.hub",
+    "hub": "smartfeeds.features.hub.command",
     "cloud": "smartfeeds.cli.cloud",
     "node": "smartfeeds.cli.nodes",
     "sub": "smartfeeds.cli.subscriptions",

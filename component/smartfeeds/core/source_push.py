@@ -16,7 +16,7 @@ from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.sources import PushKind
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.websub import METHODS, sign
+from smartfeeds.features.hub.protocol import METHODS, sign
 
 HOUR_S: Final = 3_600
 DAY_S: Final = 86_400

@@ -4,6 +4,7 @@ from smartfeeds.app.feature import Feature
 from smartfeeds.features.archive import ARCHIVE
 from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.conflicts import CONFLICTS
+from smartfeeds.features.hub import HUB
 from smartfeeds.features.moving_in import MOVING_IN
 from smartfeeds.features.nno import NNO
 
@@ -11,6 +12,7 @@ FEATURES: tuple[Feature, ...] = (
     ARCHIVE,
     CALLBACKS,
     CONFLICTS,
+    HUB,
     MOVING_IN,
     NNO,
 )

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from smartfeeds.core import urls
+from smartfeeds.features.hub import http as hub
 from smartfeeds.http import administration as admin
 from smartfeeds.http import (
     cloud,
@@ -13,7 +14,6 @@ from smartfeeds.http import (
     feeds,
     files,
     health,
-    hub,
     images,
     lists,
     micropub,

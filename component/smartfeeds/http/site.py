@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
@@ -18,7 +19,6 @@ from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.files import FileReplies, StoredFiles
 from smartfeeds.http.health import Health
-from smartfeeds.http.hub import HubEndpoint, HubRequests
 from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook

@@ -23,9 +23,9 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_limits, remove_registration
 from smartfeeds.features.callbacks.topics import Topic
+from smartfeeds.features.hub.requests import SubscriptionPhase, locate_topic
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.context import Context
-from smartfeeds.service.hub import SubscriptionPhase, locate_topic
 from smartfeeds.store.base import ReadTx, WriteTx
 
 CLOUD = CallbackKind.CLOUD

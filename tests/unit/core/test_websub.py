@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from smartfeeds.core.websub import (
+from smartfeeds.features.hub.protocol import (
     HubDialect,
     HubQuestion,
     HubRequest,

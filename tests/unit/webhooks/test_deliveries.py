@@ -12,10 +12,10 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.consumers import Failure
-from smartfeeds.core.websub import LEASE_DEFAULT_S
+from smartfeeds.features.hub import documents
+from smartfeeds.features.hub.hub import PAUSES, RETRIES
+from smartfeeds.features.hub.protocol import LEASE_DEFAULT_S
 from smartfeeds.telemetry import metrics_text
-from smartfeeds.webhooks import documents
-from smartfeeds.webhooks.hub import PAUSES, RETRIES
 from support.callbacks import ATOM, SITE, HubBench, Push, fixed, running_hub
 from support.golden import GOLDEN
 from support.waiting import until
@@ -315,10 +315,10 @@ async def test_body_has_no_content_coding_and_no_traces(bench: HubBench) -> None
 async def test_document_is_written_once_for_all_at_one_mark(bench: HubBench) -> None:
     """[WS-070] A thousand subscriptions in two views, one publish: two documents."""
     from smartfeeds.core.view import Order
-    from smartfeeds.core.websub import HubTerms, dump_terms
     from smartfeeds.features.callbacks.registration import Callback
+    from smartfeeds.features.hub.protocol import HubTerms, dump_terms
+    from smartfeeds.features.hub.requests import HUB
     from smartfeeds.service.consumers import add_consumer
-    from smartfeeds.service.hub import HUB
 
     def fill(tx):  # type: ignore[no-untyped-def]
         for number in range(1_000):
@@ -484,7 +484,7 @@ async def test_failures_survive_a_restart(bench: HubBench) -> None:
 
 async def test_last_delivery_and_backlog_are_shown_to_the_operator(bench: HubBench) -> None:
     """[WS-077]"""
-    from smartfeeds.service.hub import SubscriptionPhase, hub_statuses
+    from smartfeeds.features.hub.requests import SubscriptionPhase, hub_statuses
 
     bench.subscribers.statuses["reader"] = [503]
     await bench.subscribe("reader", verify="async")

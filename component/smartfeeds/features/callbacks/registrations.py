@@ -1,6 +1,6 @@
 """Registrations of callbacks: their limits, the rights of their subscribers, and their end (`registration`).
 
-The use cases of one protocol are in its module, such as `service/hub.py`.
+The use cases of one protocol are in its module, such as `features/hub/requests.py`.
 """
 
 from collections.abc import Sequence

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from smartfeeds.core import rsscloud, websub
+from smartfeeds.core import rsscloud
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.hub import protocol as websub
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites

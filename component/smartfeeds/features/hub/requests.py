@@ -10,15 +10,6 @@ from enum import Enum
 from smartfeeds.core.consumers import Failure, failure_of
 from smartfeeds.core.model import Node, NodeKind, NodeState
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.websub import (
-    HubQuestion,
-    Mode,
-    dump_question,
-    dump_terms,
-    host_of_callback,
-    load_question,
-    load_terms,
-)
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.callbacks.registrations import (
@@ -30,6 +21,15 @@ from smartfeeds.features.callbacks.registrations import (
     remove_registration,
 )
 from smartfeeds.features.callbacks.topics import Topic
+from smartfeeds.features.hub.protocol import (
+    HubQuestion,
+    Mode,
+    dump_question,
+    dump_terms,
+    host_of_callback,
+    load_question,
+    load_terms,
+)
 from smartfeeds.service.consumers import add_consumer, waiting_items
 from smartfeeds.service.context import Context, check_expired
 from smartfeeds.store.base import ReadTx, WriteTx

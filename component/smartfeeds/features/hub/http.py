@@ -8,8 +8,8 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Protocol
 
-from smartfeeds.core.websub import MAX_BODY_BYTES
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackReader
+from smartfeeds.features.hub.protocol import MAX_BODY_BYTES
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
@@ -40,7 +40,7 @@ HUB_REQUEST_FOR_ANY = replace(HUB_REQUEST, name="hubRequestForAny", summary="The
 
 
 class HubRequests(Protocol):
-    """The hub, as `webhooks.hub` implements it."""
+    """The hub, as `hub` implements it."""
 
     async def request(self, body: bytes, feed: str, reader: CallbackReader, address: str) -> HTTPStatus:
         """Serves the request of a subscriber, and returns the status of a success. Raises FeedError."""

@@ -13,14 +13,14 @@ from typing import Final
 import structlog
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.websub import Mode, load_question, question_url
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.callbacks.registrations import CallbackLimits
 from smartfeeds.features.callbacks.targets import TargetRates
+from smartfeeds.features.hub.protocol import Mode, load_question, question_url
+from smartfeeds.features.hub.requests import HUB, Verdict, prepare_question, settle_question
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.hub import HUB, Verdict, prepare_question, settle_question
 
 # A silent callback takes ten seconds. With these places strangers from many networks hardly delay the checks of others.
 AT_ONCE: Final = 100

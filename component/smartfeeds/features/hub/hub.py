@@ -19,17 +19,6 @@ from smartfeeds.core.model import Mark, NodeState
 from smartfeeds.core.rates import Rate, TokenBuckets
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
-from smartfeeds.core.websub import (
-    LEASE_DEFAULT_S,
-    HubQuestion,
-    HubRequest,
-    HubRequestError,
-    HubTerms,
-    Mode,
-    load_terms,
-    read_request,
-    sign,
-)
 from smartfeeds.delivery.deliverer import (
     ConsumerPosition,
     Delivered,
@@ -51,18 +40,29 @@ from smartfeeds.features.callbacks.registrations import (
 )
 from smartfeeds.features.callbacks.results import DeliveryResults
 from smartfeeds.features.callbacks.topics import TopicError, is_below, read_topic
+from smartfeeds.features.hub.documents import DocumentDesk, DocumentKey, TopicBatch, key_of_document, read_topic_batch
+from smartfeeds.features.hub.protocol import (
+    LEASE_DEFAULT_S,
+    HubQuestion,
+    HubRequest,
+    HubRequestError,
+    HubTerms,
+    Mode,
+    load_terms,
+    read_request,
+    sign,
+)
+from smartfeeds.features.hub.questions import HubQuestions
+from smartfeeds.features.hub.requests import HUB, Verdict, deny, store_question, topic_of
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.service.consumers import waiting_items
 from smartfeeds.service.context import Context, check_expired
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.hub import HUB, Verdict, deny, store_question, topic_of
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.telemetry import CallbackReading
-from smartfeeds.webhooks.documents import DocumentDesk, DocumentKey, TopicBatch, key_of_document, read_topic_batch
-from smartfeeds.webhooks.questions import HubQuestions
 
 _BACKLOG_PAUSES_S: Final = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0)
 # After these the backlog is dropped with each failure: an attempt for each new item, at most every five minutes for the

@@ -1,0 +1,5 @@
+"""A WebSub hub for every feed (websub.md)."""
+
+from smartfeeds.app.feature import Feature
+
+HUB = Feature("hub")

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from campaign.fuzz_target import Target
-from smartfeeds.core.rsscloud import CloudRequestError
 from smartfeeds.errors import SmartfeedsError
+from smartfeeds.features.cloud.messages import is_registration, read_notification, read_registration, read_remote_call
+from smartfeeds.features.cloud.protocol import CloudRequestError
+from smartfeeds.features.cloud.remote_calls import RemoteCallError
 from smartfeeds.features.hub.protocol import HubRequestError, read_request
 from smartfeeds.features.moving_in import erlang_terms, lua_terms
 from smartfeeds.features.moving_in.ejabberd_dump import read_ejabberd_dump
@@ -23,8 +25,6 @@ from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.json_text import load_json
 from smartfeeds.formats.markdown import render_markdown
 from smartfeeds.formats.opml import read_outline, write_outline
-from smartfeeds.formats.remote_calls import RemoteCallError
-from smartfeeds.formats.rsscloud import is_registration, read_notification, read_registration, read_remote_call
 
 DATA = Path(__file__).parents[1] / "data"
 MOVING = Path(__file__).parents[1] / "features" / "moving_in" / "data"

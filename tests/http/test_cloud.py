@@ -14,9 +14,10 @@ from xmlrpc.server import SimpleXMLRPCServer
 import pytest
 from lxml import etree
 
-from smartfeeds.formats import loader, remote_calls, soap, xml_rpc
+from smartfeeds.features.cloud import remote_calls, soap, xml_rpc
+from smartfeeds.features.cloud.remote_calls import RemoteCall, RemoteCallError
+from smartfeeds.formats import loader
 from smartfeeds.formats.loader import LoadedDocument
-from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError
 from support.callbacks import Subscribers, fixed, running_subscribers
 from support.component import ALICE
 from support.golden import GOLDEN

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from smartfeeds.core.rsscloud import CloudCallback, CloudProtocol
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind, host_of, number_of
+from smartfeeds.features.cloud.protocol import CloudCallback, CloudProtocol
 from smartfeeds.features.hub import protocol as websub
 from smartfeeds.features.hub.protocol import HubQuestion, HubTerms, Mode
 from smartfeeds.store.base import Store, WriteTx

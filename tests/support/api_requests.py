@@ -11,9 +11,9 @@ from smartfeeds.core.files import FeedFile, extension_of
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.sources import new_source
 from smartfeeds.core.tokens import TokenScope
-from smartfeeds.formats.remote_calls import RemoteCall
-from smartfeeds.formats.soap import ENVELOPE_NS
-from smartfeeds.formats.xml_rpc import write_call
+from smartfeeds.features.cloud.remote_calls import RemoteCall
+from smartfeeds.features.cloud.soap import ENVELOPE_NS
+from smartfeeds.features.cloud.xml_rpc import write_call
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.quotas import Quota
 from smartfeeds.http.web.static_files import static_path

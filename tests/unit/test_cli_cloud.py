@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.model import Mark
-from smartfeeds.core.rsscloud import CloudCallback, CloudProtocol, CloudTerms, dump_terms
 from smartfeeds.core.view import Order
 from smartfeeds.features.callbacks.registration import Callback
+from smartfeeds.features.cloud.protocol import CloudCallback, CloudProtocol, CloudTerms, dump_terms
+from smartfeeds.features.cloud.requests import CLOUD
 from smartfeeds.features.hub.requests import HUB
-from smartfeeds.service.cloud import CLOUD
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, write
 

@@ -30,7 +30,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "prefetch": "smartfeeds.cli.prefetch",
     "consumer": "smartfeeds.cli.consumer",
     "hub": "smartfeeds.features.hub.command",
-    "cloud": "smartfeeds.cli.cloud",
+    "cloud": "smartfeeds.features.cloud.command",
     "node": "smartfeeds.cli.nodes",
     "sub": "smartfeeds.cli.subscriptions",
     "publish": "smartfeeds.cli.items",

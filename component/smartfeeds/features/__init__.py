@@ -3,6 +3,7 @@
 from smartfeeds.app.feature import Feature
 from smartfeeds.features.archive import ARCHIVE
 from smartfeeds.features.callbacks import CALLBACKS
+from smartfeeds.features.cloud import CLOUD
 from smartfeeds.features.conflicts import CONFLICTS
 from smartfeeds.features.hub import HUB
 from smartfeeds.features.moving_in import MOVING_IN
@@ -11,6 +12,7 @@ from smartfeeds.features.nno import NNO
 FEATURES: tuple[Feature, ...] = (
     ARCHIVE,
     CALLBACKS,
+    CLOUD,
     CONFLICTS,
     HUB,
     MOVING_IN,

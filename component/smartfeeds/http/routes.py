@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from smartfeeds.core import urls
+from smartfeeds.features.cloud import http as cloud
 from smartfeeds.features.hub import http as hub
 from smartfeeds.http import administration as admin
 from smartfeeds.http import (
-    cloud,
     entries,
     feeds,
     files,

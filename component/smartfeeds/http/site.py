@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.cloud.http import CloudDoors, CloudRequests
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
-from smartfeeds.http.cloud import CloudDoors, CloudRequests
 from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder

@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, unquote_plus
 
 from smartfeeds.core.source_push import LONGEST_LEASE_S, MAX_PUSH_BYTES
 from smartfeeds.core.sources import PushKind
-from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.remote_calls import RemoteCallError
-from smartfeeds.formats.rsscloud import read_notification, read_remote_call
+from smartfeeds.features.cloud import soap, xml_rpc
+from smartfeeds.features.cloud.messages import read_notification, read_remote_call
+from smartfeeds.features.cloud.remote_calls import RemoteCallError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, charset_of
 from smartfeeds.http.calls import HttpCall

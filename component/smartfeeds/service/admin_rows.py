@@ -14,9 +14,9 @@ from smartfeeds.core.sources import Source
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
 from smartfeeds.core.tokens import Token, ended
 from smartfeeds.features.callbacks.registration import Callback
+from smartfeeds.features.cloud.requests import CloudStatus
 from smartfeeds.features.hub.requests import HubStatus
 from smartfeeds.service.admin_nodes import NodeSummary
-from smartfeeds.service.cloud import CloudStatus
 from smartfeeds.service.consumers import ConsumerStatus
 from smartfeeds.service.enclosures import EnclosureStatus
 from smartfeeds.service.mirrors import MirrorStanding, MirrorStatus

@@ -7,19 +7,8 @@ from urllib.parse import parse_qsl
 import pytest
 from lxml import etree
 
-from smartfeeds.core.rsscloud import (
-    CloudCallback,
-    CloudProtocol,
-    CloudRequest,
-    CloudRequestError,
-    check_request,
-    read_form,
-)
-from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError, RemoteValue, read_message
-from smartfeeds.formats.rss_channel import Cloud, cloud_element
-from smartfeeds.formats.rsscloud import (
+from smartfeeds.features.cloud import soap, xml_rpc
+from smartfeeds.features.cloud.messages import (
     FORM_TYPE,
     XML_TYPE,
     CloudAnswer,
@@ -33,6 +22,17 @@ from smartfeeds.formats.rsscloud import (
     write_notification,
     write_registration,
 )
+from smartfeeds.features.cloud.protocol import (
+    CloudCallback,
+    CloudProtocol,
+    CloudRequest,
+    CloudRequestError,
+    check_request,
+    read_form,
+)
+from smartfeeds.features.cloud.remote_calls import RemoteCall, RemoteCallError, RemoteValue, read_message
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.rss_channel import Cloud, cloud_element
 from support.golden import GOLDEN
 
 GOLD = GOLDEN["rsscloud"]

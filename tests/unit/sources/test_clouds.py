@@ -8,8 +8,8 @@ from aiohttp import web
 from smartfeeds.core.source_push import PushState
 from smartfeeds.core.sources import PushKind
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.remote_calls import RemoteCall, read_message
+from smartfeeds.features.cloud import soap, xml_rpc
+from smartfeeds.features.cloud.remote_calls import RemoteCall, read_message
 from support.polling import PATH
 from support.pushing import running_pushing
 

@@ -10,18 +10,18 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver
 
-from smartfeeds.core.rsscloud import LIFE_S, CloudProtocol, CloudRequestError, check_request
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import FeedError
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.callbacks.registrations import CallbackLimits, due_callbacks
-from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.remote_calls import read_message
+from smartfeeds.features.cloud import soap, xml_rpc
+from smartfeeds.features.cloud.cloud import CloudOptions, CloudServer
+from smartfeeds.features.cloud.protocol import LIFE_S, CloudProtocol, CloudRequestError, check_request
+from smartfeeds.features.cloud.remote_calls import read_message
+from smartfeeds.features.cloud.requests import CLOUD
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
-from smartfeeds.service.cloud import CLOUD
-from smartfeeds.webhooks.cloud import CloudOptions, CloudServer
 from support.golden import GOLDEN
 from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore

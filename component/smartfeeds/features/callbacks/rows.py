@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from smartfeeds.core import rsscloud
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.cloud import protocol as rsscloud
 from smartfeeds.features.hub import protocol as websub
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from ipaddress import ip_network
 
 from smartfeeds.app.config import Settings
-from smartfeeds.core.rsscloud import CloudProtocol
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.features.callbacks.registrations import CallbackLimits
+from smartfeeds.features.cloud.cloud import CloudOptions, CloudServer
+from smartfeeds.features.cloud.messages import own_cloud
+from smartfeeds.features.cloud.protocol import CloudProtocol
 from smartfeeds.features.hub.hub import Hub, HubOptions
-from smartfeeds.formats.rsscloud import own_cloud
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.webhooks.cloud import CloudOptions, CloudServer
 
 _CHALLENGE_BYTES = 16  # 128 bits (WS-033)
 

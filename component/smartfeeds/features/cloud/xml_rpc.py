@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from lxml import etree
 
 from smartfeeds.core.text import escape
-from smartfeeds.formats.atom import string_of
-from smartfeeds.formats.remote_calls import (
+from smartfeeds.features.cloud.remote_calls import (
     RemoteCall,
     RemoteCallError,
     RemoteValue,
@@ -15,6 +14,7 @@ from smartfeeds.formats.remote_calls import (
     read_message,
     read_number,
 )
+from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.xml import Element
 
 METHOD_CALL = "methodCall"

@@ -10,11 +10,8 @@ from functools import partial
 from http import HTTPStatus
 from typing import Protocol
 
-from smartfeeds.core.rsscloud import HELLO, MAX_BODY_BYTES, CloudRequest, CloudRequestError, read_form
-from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.remote_calls import RemoteCall, RemoteCallError
-from smartfeeds.formats.rss_channel import OwnCloud
-from smartfeeds.formats.rsscloud import (
+from smartfeeds.features.cloud import soap, xml_rpc
+from smartfeeds.features.cloud.messages import (
     XML_TYPE,
     CloudAnswer,
     is_registration,
@@ -22,6 +19,9 @@ from smartfeeds.formats.rsscloud import (
     read_remote_call,
     write_form_answer,
 )
+from smartfeeds.features.cloud.protocol import HELLO, MAX_BODY_BYTES, CloudRequest, CloudRequestError, read_form
+from smartfeeds.features.cloud.remote_calls import RemoteCall, RemoteCallError
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
@@ -72,7 +72,7 @@ REGISTER_BY_SOAP = replace(
 
 
 class CloudRequests(Protocol):
-    """The cloud, as `webhooks.cloud` implements it."""
+    """The cloud, as `cloud` implements it."""
 
     own: OwnCloud
 

@@ -19,16 +19,6 @@ from smartfeeds.core.backoff import StepPauses
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.model import Mark, Node, NodeState
 from smartfeeds.core.rates import Rate, TokenBuckets
-from smartfeeds.core.rsscloud import (
-    LIFE_S,
-    CloudCallback,
-    CloudProtocol,
-    CloudRequest,
-    CloudRequestError,
-    challenge_url,
-    load_terms,
-    read_callback,
-)
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import (
@@ -48,11 +38,18 @@ from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, 
 from smartfeeds.features.callbacks.results import DeliveryResults
 from smartfeeds.features.callbacks.targets import TargetRates
 from smartfeeds.features.callbacks.topics import Topic, TopicError, read_document_address
-from smartfeeds.formats.rss_channel import OwnCloud
-from smartfeeds.formats.rsscloud import own_cloud, refusal_in, write_notification
-from smartfeeds.net.addresses import plain_address
-from smartfeeds.net.callbacks import TOTAL_S, CallbackAnswer, CallbackClient
-from smartfeeds.service.cloud import (
+from smartfeeds.features.cloud.messages import own_cloud, refusal_in, write_notification
+from smartfeeds.features.cloud.protocol import (
+    LIFE_S,
+    CloudCallback,
+    CloudProtocol,
+    CloudRequest,
+    CloudRequestError,
+    challenge_url,
+    load_terms,
+    read_callback,
+)
+from smartfeeds.features.cloud.requests import (
     CLOUD,
     CloudRegistration,
     check_registration,
@@ -61,6 +58,9 @@ from smartfeeds.service.cloud import (
     topic_of,
     topics_for,
 )
+from smartfeeds.formats.rss_channel import OwnCloud
+from smartfeeds.net.addresses import plain_address
+from smartfeeds.net.callbacks import TOTAL_S, CallbackAnswer, CallbackClient
 from smartfeeds.service.context import Context, check_expired
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.networks import network_of

@@ -10,8 +10,7 @@ from typing import Final
 from lxml import etree
 
 from smartfeeds.core.text import attribute, escape
-from smartfeeds.formats.atom import string_of
-from smartfeeds.formats.remote_calls import (
+from smartfeeds.features.cloud.remote_calls import (
     MAX_DEPTH,
     RemoteCall,
     RemoteCallError,
@@ -21,6 +20,7 @@ from smartfeeds.formats.remote_calls import (
     read_message,
     read_number,
 )
+from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.xml import Element
 
 ENVELOPE_NS: Final = "http://schemas.xmlsoap.org/soap/envelope/"

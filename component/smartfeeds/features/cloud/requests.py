@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 
 from smartfeeds.core.consumers import Failure, failure_of
 from smartfeeds.core.model import Node
-from smartfeeds.core.rsscloud import (
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_limits, remove_registration
+from smartfeeds.features.callbacks.topics import Topic
+from smartfeeds.features.cloud.protocol import (
     LIFE_S,
     CloudCallback,
     CloudProtocol,
@@ -18,11 +23,6 @@ from smartfeeds.core.rsscloud import (
     load_terms,
     read_callback,
 )
-from smartfeeds.core.times import US_PER_S
-from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.callbacks.registration import Callback, CallbackKind
-from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_limits, remove_registration
-from smartfeeds.features.callbacks.topics import Topic
 from smartfeeds.features.hub.requests import SubscriptionPhase, locate_topic
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.context import Context

@@ -8,7 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from smartfeeds.core.rsscloud import (
+from smartfeeds.core.text import attribute
+from smartfeeds.core.urls import CLOUD_FORM, CLOUD_RPC, CLOUD_SOAP
+from smartfeeds.errors import FeedError
+from smartfeeds.features.cloud import soap, xml_rpc
+from smartfeeds.features.cloud.protocol import (
     HTTPS_POST,
     REGISTER_NAMES,
     REGISTER_PROCEDURE,
@@ -17,18 +21,14 @@ from smartfeeds.core.rsscloud import (
     CloudRequest,
     check_request,
 )
-from smartfeeds.core.text import attribute
-from smartfeeds.core.urls import CLOUD_FORM, CLOUD_RPC, CLOUD_SOAP
-from smartfeeds.errors import FeedError
-from smartfeeds.formats import soap, xml_rpc
-from smartfeeds.formats.json_text import dump_json, load_json, looks_like_json
-from smartfeeds.formats.remote_calls import (
+from smartfeeds.features.cloud.remote_calls import (
     RemoteCall,
     RemoteCallError,
     RemoteValue,
     local_name,
     read_message,
 )
+from smartfeeds.formats.json_text import dump_json, load_json, looks_like_json
 from smartfeeds.formats.rss_channel import Cloud, OwnCloud
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"

@@ -1,0 +1,5 @@
+"""An rssCloud for every feed, with its three protocols (rsscloud.md)."""
+
+from smartfeeds.app.feature import Feature
+
+CLOUD = Feature("cloud")

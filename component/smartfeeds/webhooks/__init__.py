@@ -1,1 +1,0 @@
-"""Deliverers that request callbacks, and their registrations: the WebSub hub and the rssCloud cloud."""

@@ -5,14 +5,13 @@ Each function changes the code of the process that calls it, which is a fork mad
 
 from collections.abc import Callable, Iterable
 
-from smartfeeds.core import mirror
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node
 from smartfeeds.core.shards import SHARDS, Members
+from smartfeeds.features.mirrors import mirror, mirror_state
 from smartfeeds.service import importing, items, publishing, pulls, source_import
 from smartfeeds.service.context import Context
-from smartfeeds.sources import mirror_state
 from smartfeeds.store import sqlite
 from smartfeeds.store.base import ReadTx
 from smartfeeds.store.batches import WriteBatches

@@ -46,6 +46,6 @@ async def two(country: Country, request: pytest.FixtureRequest) -> AsyncIterator
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mirrors of services in this process try again soon, and may look often."""
-    monkeypatch.setattr("smartfeeds.sources.mirror_state.BACKOFF", Backoff(first_s=0.1, longest_s=300.0))
+    monkeypatch.setattr("smartfeeds.features.mirrors.mirror_state.BACKOFF", Backoff(first_s=0.1, longest_s=300.0))
     monkeypatch.setattr(import_module("smartfeeds.client.follow"), "BACKOFF", Backoff(first_s=0.1, longest_s=60.0))
-    monkeypatch.setattr("smartfeeds.core.mirror.LEAST_EVERY_S", 0.1)
+    monkeypatch.setattr("smartfeeds.features.mirrors.mirror.LEAST_EVERY_S", 0.1)

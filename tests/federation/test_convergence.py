@@ -9,9 +9,9 @@ import pytest
 from smartfeeds.core.model import Slice
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SMART
+from smartfeeds.features.mirrors import mirror_in
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.service.syncing import endpoint
-from smartfeeds.sources import mirror_in
-from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.system import now_us
 from support.client import ClientFactory
 from support.federation import Federation

@@ -18,11 +18,11 @@ from slixmpp.xmlstream.matcher import MatchXPath
 from smartfeeds.client.follow import Follower
 from smartfeeds.client.stanzas import EVENT, PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
-from smartfeeds.core.mirror import MirrorState
 from smartfeeds.demo.process import HOST
+from smartfeeds.features.mirrors.mirror import MirrorState
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.service.syncing import endpoint
-from smartfeeds.sources.mirror_state import MirrorStateStore
 from support.client import ClientFactory
 from support.federation import Federation, component_on
 from support.sharing import NODE, Person, titles

@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 from lxml import etree
 
-from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import SHARED
+from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
+from smartfeeds.features.mirrors.mirror_documents import WebPosition
+from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
-from smartfeeds.sources.mirror_documents import WebPosition
-from smartfeeds.sources.mirror_http import WebMirrorReader
-from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
 from support.component import ALICE
 from support.documents import at_once

@@ -10,10 +10,12 @@ import pytest
 from aiohttp import web as aio
 from lxml import etree
 
-from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.sources import new_source
 from smartfeeds.core.times import parse_datetime
+from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
+from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import dump_details
@@ -29,8 +31,6 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import FeedPage, PullFeed
-from smartfeeds.sources.mirror_http import WebMirrorReader
-from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.documents import FeedReader

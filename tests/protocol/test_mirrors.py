@@ -14,11 +14,11 @@ from lxml import etree
 from smartfeeds.app.config import Settings, settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.mirror import make_mirror
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SMART
+from smartfeeds.features.mirrors.mirror import make_mirror
+from smartfeeds.features.mirrors.mirror_rows import add_mirror, describe_standing, mirror_statuses, remove_mirror
 from smartfeeds.service import requests as r
-from smartfeeds.service.mirrors import add_mirror, describe_standing, mirror_statuses, remove_mirror
 from support.fakeserver import FakeServer, Session
 from support.waiting import until, wait_for
 from support.world import draft, entry, form, jid
@@ -190,7 +190,7 @@ async def test_service_that_never_answers_is_asked_again(
     [xep-map 245] The service subscribes upstream from its own address, and as itself.
     """
     monkeypatch.setattr(import_module("smartfeeds.client.follow"), "BACKOFF", Backoff(first_s=0.01, longest_s=60.0))
-    monkeypatch.setattr("smartfeeds.sources.mirror_state.BACKOFF", Backoff(first_s=0.01, longest_s=300.0))
+    monkeypatch.setattr("smartfeeds.features.mirrors.mirror_state.BACKOFF", Backoff(first_s=0.01, longest_s=300.0))
     mirror = {"node": NODE, "address": f"xmpp:{A}?;node={NODE}", "direction": direction}
     async with FakeServer(B, "secret") as server:
         made = settings(tmp_path, B, server.port, [mirror])

@@ -12,7 +12,7 @@ from lxml import etree
 from structlog.testing import capture_logs
 
 from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
-from smartfeeds.sources.stream_link import StreamLink
+from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.turns import BYTE_COST_S, COSTLY_S, REST_MOST_S, WORK_BYTES, QueueBounds, StanzaTurns

@@ -15,7 +15,6 @@ from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.erasures import Erasure, ErasurePhase
 from smartfeeds.core.files import FeedFile
-from smartfeeds.core.mirror import MirrorRow, make_mirror
 from smartfeeds.core.model import Slice
 from smartfeeds.core.person import Person
 from smartfeeds.core.presence import Contact, ContactState
@@ -26,6 +25,7 @@ from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.hub.protocol import HubTerms, dump_terms
+from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import erasing
 from smartfeeds.service.consumers import add_consumer

@@ -20,10 +20,10 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
-from smartfeeds.core.mirror import Direction, Mirror, MirrorState, dump_settings, dump_states, refusal
 from smartfeeds.core.model import Edge, Mark, Slice
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError
+from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorState, dump_settings, dump_states, refusal
 from smartfeeds.store import migrate, migrations
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.store.rows import STATES, digest, item_values

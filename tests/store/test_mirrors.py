@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from smartfeeds.core.consumers import Failure
-from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, MirrorState, refusal
+from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorRow, MirrorState, refusal
 from smartfeeds.store.base import Store, WriteTx
 
 ONE = MirrorRow(

@@ -25,7 +25,6 @@ from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
 from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.core.files import FeedFile
-from smartfeeds.core.mirror import MirrorRow, make_mirror
 from smartfeeds.core.model import (
     Affiliation,
     Edge,
@@ -52,6 +51,7 @@ from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine

@@ -20,7 +20,6 @@ from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import STANZAS
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.interests import Interests
-from smartfeeds.core.mirror import Direction, Mirror, MirrorState, make_mirror
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.presence import Availability
 from smartfeeds.core.text import escape
@@ -29,15 +28,16 @@ from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.features.conflicts.requests import ResolveConflicts
+from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorState, make_mirror
+from smartfeeds.features.mirrors.mirror_hub import HubOptions
+from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, add_mirror, mirror_statuses
+from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
+from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.service.syncing import read_shared, sync_of
-from smartfeeds.sources.mirror_hub import HubOptions
-from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
-from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.sync.record import Version

@@ -9,7 +9,7 @@ import pytest
 
 from smartfeeds.console import Exit
 from smartfeeds.core.consumers import Consumer, Failure
-from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, refusal
+from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, refusal
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, write
 

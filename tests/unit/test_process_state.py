@@ -86,9 +86,9 @@ STATES = {
         "http/test_sign_in_processes.py::test_confirmation_reaches_the_browser_at_another_process"
     ),
     "sources.history._Walk": WORK,
-    "sources.mirror_peer.PeerMemory": OWNED,
-    "sources.mirror_state.MirrorStateStore": OWNED,  # PG-074
-    "sources.mirrors.Mirrors": OWNED,  # PG-074
+    "features.mirrors.mirror_peer.PeerMemory": OWNED,
+    "features.mirrors.mirror_state.MirrorStateStore": OWNED,  # PG-074
+    "features.mirrors.mirrors.Mirrors": OWNED,  # PG-074
     "features.nno.files.Puller": OWNED,  # PG-075
     "features.nno.planet.Planet": OWNED,  # PG-075
     "sources.poller.Poller": OWNED,  # PG-075

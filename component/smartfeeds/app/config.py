@@ -41,10 +41,10 @@ from smartfeeds.app.config_types import (
     SettingsSection,
 )
 from smartfeeds.core.files import LOGO_TYPES
-from smartfeeds.core.mirror import check_elsewhere
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
+from smartfeeds.features.mirrors.mirror import check_elsewhere
 
 S = TypeVar("S", bound=SettingsSection)
 

@@ -37,6 +37,9 @@ from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
 from smartfeeds.features.callbacks.setup import callback_client, make_cloud, make_hub
+from smartfeeds.features.mirrors.mirror_http import MAX_BYTES
+from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
+from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.http.health import Health
 from smartfeeds.http.side import HttpSide
 from smartfeeds.http.site import Site
@@ -53,9 +56,6 @@ from smartfeeds.service.admin_process import Announcement, OperationTools, Servi
 from smartfeeds.service.requests import Answer, Publish, Request
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.documents import remove_unread_documents
-from smartfeeds.sources.mirror_http import MAX_BYTES
-from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
-from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD

@@ -11,6 +11,7 @@ import structlog
 
 from smartfeeds.app.config import Settings
 from smartfeeds.app.prefetch_setup import Prefetch
+from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits
@@ -19,7 +20,6 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sources import set_configured_sources
 from smartfeeds.sources.clouds import Clouds
 from smartfeeds.sources.finding import FeedFinder
-from smartfeeds.sources.mirror_hub import HubOptions
 from smartfeeds.sources.poller import PollClients, Poller
 from smartfeeds.sources.push_inbox import PushInbox
 from smartfeeds.sources.subscriber import PushClients, PushOptions, Subscriber

@@ -25,7 +25,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "convert": "smartfeeds.cli.convert",
     "merge": "smartfeeds.cli.merge",
     "follow": "smartfeeds.cli.follow",
-    "mirror": "smartfeeds.cli.mirrors",
+    "mirror": "smartfeeds.features.mirrors.command",
     "source": "smartfeeds.cli.sources",
     "prefetch": "smartfeeds.cli.prefetch",
     "consumer": "smartfeeds.cli.consumer",

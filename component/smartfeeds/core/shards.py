@@ -11,7 +11,7 @@ from math import ceil, log
 from typing import Final
 
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.core.mirror import CONSUMER_KIND as MIRROR
+from smartfeeds.features.mirrors.mirror import CONSUMER_KIND as MIRROR
 
 SHARDS: Final = 64
 ALL_SHARDS: Final = frozenset(range(SHARDS))

@@ -6,6 +6,7 @@ from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.cloud import CLOUD
 from smartfeeds.features.conflicts import CONFLICTS
 from smartfeeds.features.hub import HUB
+from smartfeeds.features.mirrors import MIRRORS
 from smartfeeds.features.moving_in import MOVING_IN
 from smartfeeds.features.nno import NNO
 
@@ -15,6 +16,7 @@ FEATURES: tuple[Feature, ...] = (
     CLOUD,
     CONFLICTS,
     HUB,
+    MIRRORS,
     MOVING_IN,
     NNO,
 )

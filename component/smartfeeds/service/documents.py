@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from smartfeeds.core.mirror import Direction
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, Slice
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import PagePlan
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.view import BARE, SMART, View
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node, view_of
 from smartfeeds.service.local_files import local_files_of
 from smartfeeds.service.pulls import edge_of, key_of, read_page

@@ -10,10 +10,10 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
+from smartfeeds.features.mirrors import requests as admin_mirrors
 from smartfeeds.service import (
     admin_consumers,
     admin_enclosures,
-    admin_mirrors,
     admin_nodes,
     admin_sources,
     admin_tokens,

@@ -1,10 +1,10 @@
 """The XMPP side of the kernel: the ad-hoc commands of each module."""
 
 from smartfeeds.core.attachments import ATTACHMENTS
+from smartfeeds.features.mirrors import adhoc as admin_mirrors
 from smartfeeds.xmpp import (
     admin_blocks,
     admin_consumers,
-    admin_mirrors,
     admin_nodes,
     admin_people,
     admin_process,

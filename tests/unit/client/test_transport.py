@@ -14,7 +14,7 @@ from smartfeeds.client import ClientLink, Follower, LoginError, SlixLink
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.transport import BACKOFF, Timeouts
 from smartfeeds.errors import LinkError
-from smartfeeds.sources.stream_link import StreamLink
+from smartfeeds.features.mirrors.stream_link import StreamLink
 from support.fakeserver import FakeServer, Session
 from support.link import linked
 from support.waiting import wait_for, waiting

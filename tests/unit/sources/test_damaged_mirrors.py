@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.client.change import Change, ChangeKind
+from smartfeeds.features.mirrors.mirror_in import NO_SYNC, read_changes
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.sources.mirror_in import NO_SYNC, read_changes
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from support.callbacks import HubBench, running_hub

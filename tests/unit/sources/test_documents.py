@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import smartfeeds
-from smartfeeds.core.mirror import MirrorRow, make_mirror
 from smartfeeds.core.sources import held_reader, new_source
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
+from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.service.documents import outline_reader
 from smartfeeds.sources.documents import (
     ACCEPT_FEED,

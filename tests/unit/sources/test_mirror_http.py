@@ -13,6 +13,9 @@ from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.source_push import PollHint, PushState
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError, StoreError
+from smartfeeds.features.mirrors import mirror_http, mirror_in
+from smartfeeds.features.mirrors.mirror_hub import HubOptions
+from smartfeeds.features.mirrors.mirror_rows import remove_mirror
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.http.encode import Encoder, PageAddress
@@ -20,10 +23,7 @@ from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.fetch import FetchError, Response
 from smartfeeds.service.context import Context
-from smartfeeds.service.mirrors import remove_mirror
 from smartfeeds.service.requests import DeleteNode, FeedPage, PullFeed
-from smartfeeds.sources import mirror_http, mirror_in
-from smartfeeds.sources.mirror_hub import HubOptions
 from smartfeeds.store.base import ReadTx
 from support.mesh import NODE, OWNER, Net, Site, Timers
 from support.world import ATOM_NS, S, jid

@@ -11,7 +11,7 @@ import structlog
 from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.shards import SHARDS, shard_of_name
-from smartfeeds.sources.mirrors import CONFIGURED
+from smartfeeds.features.mirrors.mirrors import CONFIGURED
 from support.postgres import PostgresServer
 from support.waiting import until
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app.config import MirrorSettings, load
-from smartfeeds.core.mirror import Direction
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.mirrors.mirror import Direction
 
 ROOT = Path(__file__).parents[3]
 HEAD = '[component]\njid = "feeds.example.org"\nsecret = "hush"\n'

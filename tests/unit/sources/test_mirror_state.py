@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.delivery.lane import RETRY_S
 from smartfeeds.errors import StoreError
+from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, StateChange
 from smartfeeds.service.context import Context
-from smartfeeds.sources.mirror_state import MirrorStateStore, StateChange
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 from support.faketime import FakeTime, settle

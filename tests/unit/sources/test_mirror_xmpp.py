@@ -13,15 +13,21 @@ from lxml import etree
 from smartfeeds.client.errors import RequestError
 from smartfeeds.client.stanzas import PUBSUB
 from smartfeeds.core.consumers import BROKEN, Consumer
-from smartfeeds.core.mirror import Direction, make_mirror
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.touches import Touch
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered
 from smartfeeds.errors import ConfigError, LinkError, StoreError
+from smartfeeds.features.mirrors import mirror_in, mirror_state
+from smartfeeds.features.mirrors.mirror import Direction, make_mirror
+from smartfeeds.features.mirrors.mirror_in import IncomingMirror
+from smartfeeds.features.mirrors.mirror_rows import (
+    add_mirror,
+    consumer_of_mirror,
+    remove_mirror,
+    restart_mirror,
+    set_configured,
+)
 from smartfeeds.service import requests as r
-from smartfeeds.service.mirrors import add_mirror, consumer_of_mirror, remove_mirror, restart_mirror, set_configured
-from smartfeeds.sources import mirror_in, mirror_state
-from smartfeeds.sources.mirror_in import IncomingMirror
 from smartfeeds.xmpp.framer import CUT_NS
 from support.mesh import NODE, OWNER, Net, Site, twin
 from support.world import S, entry, jid
@@ -613,7 +619,7 @@ async def test_end_of_our_own_link_is_no_failure_of_the_other_service(net: Net) 
 async def test_items_that_were_sent_before_the_link_ended_are_not_sent_again(
     net: Net, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smartfeeds.sources.mirror_out.AT_ONCE", 1)
+    monkeypatch.setattr("smartfeeds.features.mirrors.mirror_out.AT_ONCE", 1)
     a, b = await two(net, "out")
     await b.create()
     await net.settle()
@@ -833,7 +839,7 @@ async def test_addresses_are_read_once_and_not_with_every_event(net: Net, monkey
     def forbidden(*_arguments: object, **_named: object) -> None:
         raise AssertionError("an address was read")
 
-    monkeypatch.setattr("smartfeeds.core.mirror.parse_address", forbidden)
+    monkeypatch.setattr("smartfeeds.features.mirrors.mirror.parse_address", forbidden)
     assert b.mirrors is not None
     assert b.mirrors.follows("feeds.a.example") and not b.mirrors.follows("feeds.c.example")
 

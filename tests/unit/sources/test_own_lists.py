@@ -8,19 +8,19 @@ import asyncio
 
 import pytest
 
-from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.core.options import KIND
 from smartfeeds.core.polling import HOUR_S, UNLISTED, paused
 from smartfeeds.core.sources import Reach, SourceSettings, SourceState, new_source
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
+from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.requests import CreateNode
 from smartfeeds.service.sources import add_source, find_source
 from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
-from smartfeeds.sources.mirror_http import WebMirrorReader
-from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.own_lists import add_list
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.sync.lexis import SSE_NS

@@ -6,7 +6,7 @@ from lxml import etree
 from smartfeeds.client import stanzas
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.errors import LinkError
-from smartfeeds.sources.stream_link import StreamLink
+from smartfeeds.features.mirrors.stream_link import StreamLink
 
 THERE = "feeds.b.example"
 ITEM = b"<entry xmlns='urn:e' xmlns:p='urn:p' p:at='here'/>"

@@ -16,11 +16,11 @@ from smartfeeds.cli.common import FILE, config_option, json_option, output_optio
 from smartfeeds.cli.fetching import allowed_networks
 from smartfeeds.cli.files import whole_file
 from smartfeeds.console import err, exit_failed_if, print_err, print_lines, progress_bar, run_async
-from smartfeeds.core.mirror import is_web
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.features.mirrors.mirror import is_web
 from smartfeeds.features.nno.entries import Aggregator, EntryRequest
 from smartfeeds.features.nno.files import EssSource, Puller
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results

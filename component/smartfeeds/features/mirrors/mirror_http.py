@@ -14,13 +14,18 @@ from itertools import islice
 from typing import Final
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
-from smartfeeds.core.mirror import HELD_PULL, HUB, POLLED, ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.mirrors.held_pulls import HeldPullTiming
+from smartfeeds.features.mirrors.mirror import HELD_PULL, HUB, POLLED, ItemRefusal, Mirror, MirrorState, refusal
+from smartfeeds.features.mirrors.mirror_documents import HeldPage, WebDocument, WebPosition, parse_position
+from smartfeeds.features.mirrors.mirror_hub import HubOptions, MirrorHub
+from smartfeeds.features.mirrors.mirror_in import BATCH, IncomingBatch, IncomingMirror
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, unchanged
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK
 from smartfeeds.formats.documents import document_bytes
@@ -32,11 +37,6 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
 from smartfeeds.sources.documents import ACCEPT_FEED, mirror_reader
-from smartfeeds.sources.held_pulls import HeldPullTiming
-from smartfeeds.sources.mirror_documents import HeldPage, WebDocument, WebPosition, parse_position
-from smartfeeds.sources.mirror_hub import HubOptions, MirrorHub
-from smartfeeds.sources.mirror_in import BATCH, IncomingBatch, IncomingMirror
-from smartfeeds.sources.mirror_state import MirrorStateStore, unchanged
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived

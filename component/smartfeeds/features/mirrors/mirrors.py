@@ -16,24 +16,24 @@ from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.feed_address import FeedAddress
-from smartfeeds.core.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
 from smartfeeds.core.shards import shard_of_name
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import log_failures_of
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Gone, Outcome
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import LinkError
+from smartfeeds.features.mirrors import mirror_state
+from smartfeeds.features.mirrors.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
+from smartfeeds.features.mirrors.mirror_http import NO_HUBS, WebMirrorReader
+from smartfeeds.features.mirrors.mirror_hub import HubOptions
+from smartfeeds.features.mirrors.mirror_in import IncomingMirror, XmppMirrorReader
+from smartfeeds.features.mirrors.mirror_out import MirrorOutlet, Publish
+from smartfeeds.features.mirrors.mirror_peer import Peer, PeerMemory
+from smartfeeds.features.mirrors.mirror_push import leave_hub
+from smartfeeds.features.mirrors.mirror_rows import consumer_of_mirror, set_configured
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.net.fetch import HttpClient
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.mirror_push import leave_hub
-from smartfeeds.service.mirrors import consumer_of_mirror, set_configured
-from smartfeeds.sources import mirror_state
-from smartfeeds.sources.mirror_http import NO_HUBS, WebMirrorReader
-from smartfeeds.sources.mirror_hub import HubOptions
-from smartfeeds.sources.mirror_in import IncomingMirror, XmppMirrorReader
-from smartfeeds.sources.mirror_out import MirrorOutlet, Publish
-from smartfeeds.sources.mirror_peer import Peer, PeerMemory
-from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import MirrorReading
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from smartfeeds.core.push_targets import offer_of
 from smartfeeds.core.source_push import PushState
+from smartfeeds.features.mirrors.mirror_documents import WebDocument
+from smartfeeds.features.mirrors.mirror_push import find_mirror_push, follow_offer
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.mirror_push import find_mirror_push, follow_offer
 from smartfeeds.service.source_push import PolledOffer
-from smartfeeds.sources.mirror_documents import WebDocument
 from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
 from smartfeeds.sources.tools import SourceTools
 

@@ -1,12 +1,13 @@
 """Ad-hoc commands for mirrors: list them with their state, add, remove and restart them (`smartfeeds mirror`)."""
 
 from smartfeeds.core.consumers import ERROR_CHARACTERS
-from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, make_mirror
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.service.admin_mirrors import (
+from smartfeeds.features.mirrors.mirror import EVERY_S, LEAST_EVERY_S, Direction, make_mirror
+from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, describe_standing
+from smartfeeds.features.mirrors.requests import (
     AddMirror,
     ListMirrors,
     MirrorList,
@@ -14,7 +15,6 @@ from smartfeeds.service.admin_mirrors import (
     RemoveMirror,
     RestartMirror,
 )
-from smartfeeds.service.mirrors import MirrorStatus, describe_standing
 from smartfeeds.xmpp.command_fields import choice_field, flag_field, form_step, jid_field, number_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, is_whole, list_steps, position_of
 from smartfeeds.xmpp.commands import Audience, CommandForm, CommandResult, StepInput, note_result, project_command

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.mirror import LEAST_EVERY_S
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.features.mirrors.mirror import LEAST_EVERY_S
 from smartfeeds.net.fetch import FetchError
 
 # Most proxies cut a request that is silent for 60 s, some after 50 s.

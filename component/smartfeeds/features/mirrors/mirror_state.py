@@ -8,13 +8,13 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from smartfeeds.core.consumers import ERROR_CHARACTERS, Failure, next_failure
-from smartfeeds.core.mirror import Direction, MirrorState
 from smartfeeds.delivery.changes import RETRY_S
 from smartfeeds.delivery.deliverer import DEFAULT_BACKOFF
 from smartfeeds.errors import StoreError
+from smartfeeds.features.mirrors.mirror import Direction, MirrorState
+from smartfeeds.features.mirrors.mirror_rows import save_state
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.mirrors import save_state
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 

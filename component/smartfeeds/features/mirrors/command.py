@@ -11,11 +11,10 @@ import click
 from smartfeeds.cli.common import bare_jid, config_option, json_option, load_settings, private_option
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out, print_rows
-from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, is_web, make_mirror
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
-from smartfeeds.service.admin_rows import mirror_row, mirror_state_row
-from smartfeeds.service.mirrors import (
+from smartfeeds.features.mirrors.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, is_web, make_mirror
+from smartfeeds.features.mirrors.mirror_rows import (
     MirrorStanding,
     MirrorStatus,
     add_mirror,
@@ -24,6 +23,7 @@ from smartfeeds.service.mirrors import (
     remove_mirror,
     restart_mirror,
 )
+from smartfeeds.service.admin_rows import mirror_row, mirror_state_row
 from smartfeeds.store.base import OpenMode
 
 _WAYS: Final = {Direction.IN: "incoming", Direction.OUT: "outgoing"}

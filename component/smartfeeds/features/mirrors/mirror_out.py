@@ -13,21 +13,21 @@ from typing import Final
 
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.core.mirror import ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import Item, Mark, Node
 from smartfeeds.core.view import SHARED, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome, RetryAfter
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
+from smartfeeds.features.mirrors.mirror import ItemRefusal, Mirror, MirrorState, refusal
+from smartfeeds.features.mirrors.mirror_in import NO_RIGHT
+from smartfeeds.features.mirrors.mirror_peer import Peer, digest, tells_of_feed
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import shown
-from smartfeeds.sources.mirror_in import NO_RIGHT
-from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
-from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.store.base import ReadTx
 
 PAGE: Final = 50

@@ -20,19 +20,19 @@ from smartfeeds.client.follow import Follower, Proof
 from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.consumers import BROKEN
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.mirror import ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import KIND
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, SmartfeedsError
+from smartfeeds.features.mirrors.mirror import ItemRefusal, Mirror, MirrorState, refusal
+from smartfeeds.features.mirrors.mirror_peer import Peer, digest, tells_of_feed
+from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, StateChange
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.net.fetch import FetchError
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
 from smartfeeds.service.nodes import add_node
-from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
-from smartfeeds.sources.mirror_state import MirrorStateStore, StateChange
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.markup import read_item

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.consumers import Consumer, Failure, failure_of
-from smartfeeds.core.mirror import POLLED, Direction, Mirror, MirrorRow, MirrorState, check_elsewhere
 from smartfeeds.core.model import Mark, Node
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.mirrors.mirror import POLLED, Direction, Mirror, MirrorRow, MirrorState, check_elsewhere
 from smartfeeds.service.consumers import add_consumer, waiting_items
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx, WriteTx

@@ -7,12 +7,12 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from smartfeeds.core.enclosures import Enclosure, EnclosureState
 from smartfeeds.core.sources import SourceSettings, new_source
 from smartfeeds.demo.process import free_port
+from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
+from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.service.sources import add_source
 from smartfeeds.store.base import WriteTx
-from smartfeeds.store.enclosure_files import EnclosureFolder
 from smartfeeds.store.files import BUFFER_BYTES
 from support.prefetching import podcast
 from support.process import ServiceProcess

@@ -1,8 +1,8 @@
 """Enclosures, their uses and the log of arrivals in every store."""
 
-from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.sources import new_source
+from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.store.base import Store, WriteTx
 from store.values import add_feed
 

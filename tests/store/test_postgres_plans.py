@@ -18,11 +18,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from smartfeeds import store as store_package
+import smartfeeds
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
-from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import (
@@ -52,6 +51,7 @@ from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
+from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine
@@ -65,7 +65,13 @@ from support.postgres import PostgresServer
 ITEMS = 100_000
 LARGE = ("item", "facet", "subscription", "affiliation", "word", "node")  # tables whose rows are not sorted
 MANY = (*LARGE, "source", "source_entry", "source_push")  # tables that are not read as a whole
-FOLDER = Path(store_package.__file__).parent
+PACKAGE = Path(smartfeeds.__file__).parent
+# The modules that have statements: those of the store, and the rows of features.
+STATEMENTS = {
+    str(path): path.relative_to(PACKAGE).as_posix()
+    for pattern in ("store/sql_*.py", "features/*/rows.py", "features/*/*_rows.py")
+    for path in PACKAGE.glob(pattern)
+}
 # Methods of an engine that run a statement, and methods of transactions that do so for others.
 _RUNNERS = ("rows", "row", "rows_of", "run", "run_many", "add", "add_many")
 _HELPERS = ("_change", "_number", "_part")
@@ -156,9 +162,8 @@ class RecordingEngine(PostgresEngine):
     def _note(self) -> None:
         frame = sys._getframe(2)
         while frame is not None:
-            path = Path(frame.f_code.co_filename)
-            if path.parent == FOLDER and path.name.startswith("sql_"):
-                _sites.add((path.name, frame.f_lineno))
+            if name := STATEMENTS.get(frame.f_code.co_filename):
+                _sites.add((name, frame.f_lineno))
                 RecordingEngine.method = frame.f_code.co_name
             frame = frame.f_back  # type: ignore[assignment]
 
@@ -479,7 +484,7 @@ def calls_in(path: Path) -> Iterator[tuple[str, ast.Call]]:
                         yield function.name, call
 
 
-_CALLS = {path.name: list(calls_in(path)) for path in FOLDER.glob("sql_*.py")}
+_CALLS = {name: list(calls_in(Path(path))) for path, name in STATEMENTS.items()}
 
 
 def statements_of_source() -> set[str]:
@@ -574,4 +579,6 @@ def type_of(value: object) -> str:
 def test_the_search_for_statements_finds_them() -> None:
     """The test above cannot pass because it searches badly."""
     assert len(statements_of_source()) > 200
-    assert {"sql_push.py", "sql_erasure.py", "sql_tallies.py"} <= {name for name, calls in _CALLS.items() if calls}
+    assert {"store/sql_push.py", "store/sql_items.py", "store/sql_tallies.py"} <= {
+        name for name, calls in _CALLS.items() if calls
+    }

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from smartfeeds.core.enclosures import Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.core.files import FeedFile, extension_of
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.sources import new_source
@@ -14,11 +13,12 @@ from smartfeeds.core.tokens import TokenScope
 from smartfeeds.features.cloud.remote_calls import RemoteCall
 from smartfeeds.features.cloud.soap import ENVELOPE_NS
 from smartfeeds.features.cloud.xml_rpc import write_call
+from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, digest_of
+from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.quotas import Quota
 from smartfeeds.http.web.static_files import static_path
 from smartfeeds.service.context import Context
-from smartfeeds.service.local_files import GetEnclosure, get_enclosure
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, DOMAIN, entry

@@ -10,21 +10,21 @@ from types import SimpleNamespace
 
 from aiohttp import web
 
-from smartfeeds.core.enclosures import Arrival, Enclosure, PrefetchPlan, parse_rule
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.sources import Source, SourceSettings, new_source
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.core.windows import parse_window
+from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, PrefetchPlan, parse_rule
+from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
+from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
+from smartfeeds.features.prefetch.enclosures import ask_for
+from smartfeeds.features.prefetch.prefetcher import Prefetcher
+from smartfeeds.features.prefetch.windows import parse_window
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher
 from smartfeeds.net.limiter import HostLimiter
-from smartfeeds.service.enclosures import ask_for
 from smartfeeds.service.sources import add_source
-from smartfeeds.sources.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
 from smartfeeds.sources.poller import PollClients, Poller
-from smartfeeds.sources.prefetcher import Prefetcher
 from smartfeeds.sources.tools import SourceTools
-from smartfeeds.store.enclosure_files import EnclosureFolder
 from smartfeeds.telemetry import REGISTRY
 from support.documents import at_once
 from support.waiting import until

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.cli.offline import read_offline
-from smartfeeds.core.enclosures import Arrival, EnclosureState
 from smartfeeds.core.sources import SourceSettings, new_source, publisher_of
+from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
+from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
+from smartfeeds.features.prefetch.enclosures import note_enclosures
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.payload import Payload
-from smartfeeds.service.enclosures import note_enclosures
 from smartfeeds.service.importing import describe_node
 from smartfeeds.service.sources import add_source
-from smartfeeds.store.enclosure_files import EnclosureFolder
 from support.service import stored_service
 from support.shell import Run
 
@@ -129,8 +129,8 @@ async def test_now_with_wait_tells_the_result(
         await change(state=state, asked_us=None)
 
     await fill(asked_us=1)
-    monkeypatch.setattr("smartfeeds.cli.prefetch.ask_for", lambda _tx, _context, _node, _item: 1)
-    monkeypatch.setattr("smartfeeds.cli.prefetch.pause", sleep)
+    monkeypatch.setattr("smartfeeds.features.prefetch.command.ask_for", lambda _tx, _context, _node, _item: 1)
+    monkeypatch.setattr("smartfeeds.features.prefetch.command.pause", sleep)
     result = await asyncio.to_thread(ready, "prefetch", "now", "news", "one", "--wait", code=code)
     assert f"{state.value}: {URL}" in result.stdout
 

@@ -92,7 +92,7 @@ STATES = {
     "features.nno.files.Puller": OWNED,  # PG-075
     "features.nno.planet.Planet": OWNED,  # PG-075
     "sources.poller.Poller": OWNED,  # PG-075
-    "sources.prefetcher.Prefetcher": OWNED,
+    "features.prefetch.prefetcher.Prefetcher": OWNED,
     "sources.push_inbox.PushInbox": LOCAL,  # the documents that hubs have sent to this process
     "sources.subscriber.Subscriber": OWNED,
     "store.indexer.ReadAhead": WORK,

@@ -23,7 +23,6 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from smartfeeds.app.config_lists import MirrorSettings, SourceSection
-from smartfeeds.app.config_prefetch import PrefetchSettings
 from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.app.config_types import (
     FOLDER,
@@ -45,6 +44,7 @@ from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
 from smartfeeds.features.mirrors.mirror import check_elsewhere
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 
 S = TypeVar("S", bound=SettingsSection)
 

@@ -11,12 +11,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.web_address import read_address
-from smartfeeds.core.windows import parse_window
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.prefetch.enclosure import parse_rule
+from smartfeeds.features.prefetch.windows import parse_window
 
 
 def _jid(kind: str, fits: Callable[[Jid], bool]) -> AfterValidator:

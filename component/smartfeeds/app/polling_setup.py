@@ -10,8 +10,8 @@ from typing import Final, TypedDict
 import structlog
 
 from smartfeeds.app.config import Settings
-from smartfeeds.app.prefetch_setup import Prefetch
 from smartfeeds.features.mirrors.mirror_hub import HubOptions
+from smartfeeds.features.prefetch.setup import Prefetch
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits

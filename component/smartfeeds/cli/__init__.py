@@ -27,7 +27,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "follow": "smartfeeds.cli.follow",
     "mirror": "smartfeeds.features.mirrors.command",
     "source": "smartfeeds.cli.sources",
-    "prefetch": "smartfeeds.cli.prefetch",
+    "prefetch": "smartfeeds.features.prefetch.command",
     "consumer": "smartfeeds.cli.consumer",
     "hub": "smartfeeds.features.hub.command",
     "cloud": "smartfeeds.features.cloud.command",

@@ -28,7 +28,6 @@ from smartfeeds.console import (
     print_rows,
     run_async,
 )
-from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.polling import REPAIRED, paused, resumed
@@ -48,6 +47,7 @@ from smartfeeds.core.sources import (
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.prefetch.enclosure import parse_rule
 from smartfeeds.formats.push_links import described
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.admin_rows import Row, source_row

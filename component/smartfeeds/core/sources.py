@@ -12,7 +12,6 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.own_address import own_path
@@ -20,6 +19,7 @@ from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE, View, parse_view
 from smartfeeds.core.web_address import DEFAULT_PORTS, address_key, ascii_host, normal_escapes, read_address
 from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.features.prefetch.enclosure import parse_rule
 
 # The shortest interval that an operator may choose.
 LEAST_CHOSEN_S: Final = 300
@@ -258,7 +258,7 @@ def host_of(url: str) -> str:
 
 
 def held_reader(source_no: int) -> str:
-    """The name under which the store has the items that a source holds back (`service.held_items`)."""
+    """The name under which the store has the items that a source holds back (`features.prefetch.held_items`)."""
     return f"held of source {source_no}"
 
 

@@ -12,6 +12,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
@@ -19,7 +20,6 @@ from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unless_known
 from smartfeeds.http.encode import Encoder, PageAddress, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import HttpError, failure_reply
-from smartfeeds.http.local_links import WITH_LOCAL, page_with_local
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, LAST_EVENT_ID, Content, Operation

@@ -21,6 +21,7 @@ from smartfeeds.core.files import OCTETS, SHOWN_TYPES, FeedFile, is_shown
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.http_errors import HttpError
@@ -28,7 +29,6 @@ from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.files import FileShown, GetFile
-from smartfeeds.service.local_files import GetEnclosure
 
 _log = structlog.get_logger()
 

@@ -7,6 +7,7 @@ from typing import Any
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.cloud.http import CloudDoors, CloudRequests
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
+from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
@@ -49,7 +50,6 @@ from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.http.web.theme import Themes
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.files import GetFile
-from smartfeeds.service.local_files import GetEnclosure
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import FeedPage, PullFeed
 

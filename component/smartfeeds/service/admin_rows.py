@@ -7,7 +7,6 @@ are date-times in whole seconds.
 from typing import Any
 
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
-from smartfeeds.core.enclosures import Arrival, EnclosureState
 from smartfeeds.core.source_push import SourcePush
 from smartfeeds.core.sources import Source
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
@@ -17,9 +16,10 @@ from smartfeeds.features.cloud.requests import CloudStatus
 from smartfeeds.features.hub.requests import HubStatus
 from smartfeeds.features.mirrors.mirror import MirrorState
 from smartfeeds.features.mirrors.mirror_rows import MirrorStanding, MirrorStatus
+from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
+from smartfeeds.features.prefetch.enclosures import EnclosureStatus
 from smartfeeds.service.admin_nodes import NodeSummary
 from smartfeeds.service.consumers import ConsumerStatus
-from smartfeeds.service.enclosures import EnclosureStatus
 
 Row = dict[str, Any]
 

@@ -9,8 +9,8 @@ from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.view import BARE, SMART, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.mirrors.mirror import Direction
+from smartfeeds.features.prefetch.local_files import local_files_of
 from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node, view_of
-from smartfeeds.service.local_files import local_files_of
 from smartfeeds.service.pulls import edge_of, key_of, read_page
 from smartfeeds.service.requests import FeedOrigin, FeedPage, Page, PullFeed, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first

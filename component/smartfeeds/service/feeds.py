@@ -11,9 +11,10 @@ from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.mirrors import requests as admin_mirrors
+from smartfeeds.features.prefetch import local_files
+from smartfeeds.features.prefetch import requests as admin_enclosures
 from smartfeeds.service import (
     admin_consumers,
-    admin_enclosures,
     admin_nodes,
     admin_sources,
     admin_tokens,
@@ -29,7 +30,6 @@ from smartfeeds.service import (
     documents,
     erasing,
     files,
-    local_files,
     nodes,
     placing,
     pulls,

@@ -14,9 +14,9 @@ from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.prefetch.local_files import local_files_of
 from smartfeeds.service.context import Context, LocatedNode, check_persistent, locate_for
 from smartfeeds.service.damage import check_whole
-from smartfeeds.service.local_files import local_files_of
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown

@@ -15,9 +15,9 @@ from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.callbacks.rows import CallbackReads, CallbackWrites
+from smartfeeds.features.prefetch.rows import EnclosureReads, EnclosureWrites
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
-from smartfeeds.store.sql_enclosures import EnclosureReads, EnclosureWrites
 from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_files import FileReads
 from smartfeeds.store.sql_item_writes import ItemWrites

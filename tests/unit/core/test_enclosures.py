@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from smartfeeds.core.enclosures import digest_of, judge, parse_rule, parse_size
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.prefetch.enclosure import digest_of, judge, parse_rule, parse_size
 from support.prefetching import PLAN
 
 URL = "https://media.example.org/shows/episode-1.mp3"

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from smartfeeds.core.windows import current_span, next_open_us, parse_window
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.prefetch.windows import current_span, next_open_us, parse_window
 
 PRAGUE, NEW_YORK = ZoneInfo("Europe/Prague"), ZoneInfo("America/New_York")
 

@@ -4,8 +4,8 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.model import Item
+from smartfeeds.features.prefetch.local_enclosures import PODCAST_NS, Alternative, with_local
 from smartfeeds.formats.entry import EntryLink, enclosures_of
-from smartfeeds.formats.local_enclosures import PODCAST_NS, Alternative, with_local
 
 REMOTE = "https://media.example/talk.mp3"
 LOCAL = "https://feeds.example.org/enclosures/podcast/0a.mp3"

@@ -10,11 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 # The modules whose texts `smartfeeds mirror status` shows.
 SPEAKERS = (
-    *sorted((ROOT / "component/smartfeeds/sources").glob("mirror*.py")),
-    ROOT / "component/smartfeeds/features/mirrors/command.py",
+    *sorted((ROOT / "component/smartfeeds/features/mirrors").glob("*.py")),
     ROOT / "component/smartfeeds/service/merging.py",
-    ROOT / "component/smartfeeds/features/mirrors/mirror_rows.py",
-    ROOT / "component/smartfeeds/features/mirrors/mirror.py",
     ROOT / "component/smartfeeds/sync/sharing.py",
 )
 

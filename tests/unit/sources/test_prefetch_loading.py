@@ -11,9 +11,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from smartfeeds.core.enclosures import digest_of, parse_rule
+from smartfeeds.features.prefetch.enclosure import digest_of, parse_rule
+from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.sources.enclosure_load import DOWNLOAD_LIMITS
 from support.prefetching import Prefetching, broken, podcast, running_prefetching, sent, write_received
 
 DATA = bytes(range(256)) * 40
@@ -545,7 +545,7 @@ async def test_write_error_stops_the_window(loading, site, monkeypatch):
     site.pages["/a.mp3"] = sent(DATA)
     await loading.add("a")
     with monkeypatch.context() as patch, capture_logs() as logs:
-        patch.setattr("smartfeeds.store.enclosure_files._write_all", fail)
+        patch.setattr("smartfeeds.features.prefetch.enclosure_files._write_all", fail)
         await loading.look("02:00", 1)
     row = await loading.row()
 

@@ -9,15 +9,15 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from smartfeeds.core.enclosures import parse_rule
 from smartfeeds.core.sources import SourceSettings
-from smartfeeds.core.windows import Span, parse_window
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.prefetch.enclosure import parse_rule
+from smartfeeds.features.prefetch.enclosures import add_newest
+from smartfeeds.features.prefetch.prefetcher import GRACE_S, SPREAD_S
+from smartfeeds.features.prefetch.queue import choose_next
+from smartfeeds.features.prefetch.windows import Span, parse_window
 from smartfeeds.net.fetch import Fetcher
-from smartfeeds.service.enclosures import add_newest
-from smartfeeds.service.prefetch import choose_next
 from smartfeeds.service.sources import remove_source
-from smartfeeds.sources.prefetcher import GRACE_S, SPREAD_S
 from support.prefetching import NODE, Prefetching, broken, podcast, running_prefetching, sent, write_received
 from support.waiting import until
 from support.world import SERVICE
@@ -381,7 +381,7 @@ async def test_operator_gets_a_file_now(queue, site, world):
 
 
 def _ask(tx, context, item_id):
-    from smartfeeds.service.enclosures import ask_for
+    from smartfeeds.features.prefetch.enclosures import ask_for
 
     return ask_for(tx, context, NODE, item_id)
 
@@ -472,7 +472,7 @@ async def test_crash_after_the_rename_shows_nothing(queue, monkeypatch):
 
     await queue.add("a")
     with monkeypatch.context() as patch:
-        patch.setattr("smartfeeds.sources.prefetcher.end_load", crash)
+        patch.setattr("smartfeeds.features.prefetch.prefetcher.end_load", crash)
         queue.at("02:00", 1)
         await queue.prefetcher.look()
         with pytest.raises(asyncio.CancelledError):

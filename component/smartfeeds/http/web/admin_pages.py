@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from smartfeeds.core.enclosures import EnclosureState
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import OPTIONS, FieldType, FormFields, NodeOptions, Option, OptionLimits
 from smartfeeds.core.options import PUBSUB as PREFIX
@@ -11,6 +10,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.tokens import SCOPES
 from smartfeeds.core.urls import ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
 from smartfeeds.features.mirrors.mirror import Direction
+from smartfeeds.features.prefetch.enclosure import EnclosureState
 from smartfeeds.http.web.frame import Frame
 from smartfeeds.http.web.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
 from smartfeeds.service.admin_process import Statistics

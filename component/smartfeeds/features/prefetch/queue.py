@@ -7,16 +7,23 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from smartfeeds.core.downloads import FileVersion
-from smartfeeds.core.enclosures import MAX_FAILURES, Arrival, Enclosure, EnclosureState, EnclosureUse, PrefetchPlan
 from smartfeeds.core.polling import next_host_pause
 from smartfeeds.core.sources import Source
-from smartfeeds.core.windows import Span
+from smartfeeds.features.prefetch.downloads import FileVersion
+from smartfeeds.features.prefetch.enclosure import (
+    MAX_FAILURES,
+    Arrival,
+    Enclosure,
+    EnclosureState,
+    EnclosureUse,
+    PrefetchPlan,
+)
+from smartfeeds.features.prefetch.enclosures import is_alive, plan_of, verdict_on
+from smartfeeds.features.prefetch.held_items import held_items
+from smartfeeds.features.prefetch.held_release import release_held
+from smartfeeds.features.prefetch.windows import Span
 from smartfeeds.formats.entry import EntryLink
 from smartfeeds.service.context import Context
-from smartfeeds.service.enclosures import is_alive, plan_of, verdict_on
-from smartfeeds.service.held_items import held_items
-from smartfeeds.service.held_release import release_held
 from smartfeeds.store.base import ReadTx, WriteTx
 
 _STEP: Final = 100  # enclosures that one transaction considers

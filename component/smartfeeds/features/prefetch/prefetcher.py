@@ -12,14 +12,12 @@ from typing import Final, Protocol
 
 import structlog
 
-from smartfeeds.core.enclosures import PrefetchPlan
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.windows import Span, current_span
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import StoreError
-from smartfeeds.net.fetch import shown
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.prefetch import (
+from smartfeeds.features.prefetch.enclosure import PrefetchPlan
+from smartfeeds.features.prefetch.enclosure_load import AT_ONCE, EnclosureLoad, Pace, PartFile, StreamClient
+from smartfeeds.features.prefetch.queue import (
     DueEnclosure,
     LoadEnd,
     LoadResult,
@@ -31,7 +29,9 @@ from smartfeeds.service.prefetch import (
     tidy_source,
     tidy_space,
 )
-from smartfeeds.sources.enclosure_load import AT_ONCE, EnclosureLoad, Pace, PartFile, StreamClient
+from smartfeeds.features.prefetch.windows import Span, current_span
+from smartfeeds.net.fetch import shown
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import PREFETCH_LOADS, EnclosureReading
 
@@ -67,7 +67,7 @@ Known = Callable[[Collection[str]], Awaitable[set[str]]]
 
 
 class LoadFolder(Protocol):
-    """The folder of the files; see `store.enclosure_files.EnclosureFolder`."""
+    """The folder of the files; see `enclosure_files.EnclosureFolder`."""
 
     @property
     def complete(self) -> CompleteFiles:

@@ -1,7 +1,7 @@
 """Items of sources that are held back until their enclosures have arrived (RSS-035, RSS-036).
 
 The store remembers them as documents of a reader (`ReadTx.documents`), not as items. So no view, count or cursor has
-them. `service.held_release` publishes them: an item gets its key at that moment, so followers miss nothing.
+them. `held_release` publishes them: an item gets its key at that moment, so followers miss nothing.
 """
 
 import json
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from smartfeeds.core.enclosures import EnclosureState
 from smartfeeds.core.model import Node
 from smartfeeds.core.sources import Source, held_reader
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
+from smartfeeds.features.prefetch.enclosure import EnclosureState
 from smartfeeds.formats.entry import enclosures_of
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.payload import Payload

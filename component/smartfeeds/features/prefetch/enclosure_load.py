@@ -10,7 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from smartfeeds.core.downloads import (
+from smartfeeds.core.files import media_type_of
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import SmartfeedsError
+from smartfeeds.features.prefetch.downloads import (
     PAGE_BYTES,
     PARTIAL_CONTENT,
     RANGE_NOT_SATISFIABLE,
@@ -24,15 +27,12 @@ from smartfeeds.core.downloads import (
     range_headers,
     version_in,
 )
-from smartfeeds.core.files import media_type_of
-from smartfeeds.core.times import US_PER_S
-from smartfeeds.errors import SmartfeedsError
+from smartfeeds.features.prefetch.enclosures import verdict_on
+from smartfeeds.features.prefetch.queue import DueEnclosure, LoadEnd, LoadResult, begin_load, note_progress
 from smartfeeds.formats.entry import EntryLink
 from smartfeeds.net.fetch import FetchError, FetchLimits, Stream
 from smartfeeds.net.limiter import HostLimits
-from smartfeeds.service.enclosures import verdict_on
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.prefetch import DueEnclosure, LoadEnd, LoadResult, begin_load, note_progress
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import PREFETCH_BYTES
 
@@ -66,7 +66,7 @@ class StreamClient(Protocol):
 
 
 class PartFile(Protocol):
-    """A partial file; see `store.enclosure_files.PartialFile`."""
+    """A partial file; see `enclosure_files.PartialFile`."""
 
     size_bytes: int
 

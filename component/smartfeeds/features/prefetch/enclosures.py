@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from smartfeeds.core.enclosures import (
+from smartfeeds.core.model import Node
+from smartfeeds.core.sources import Source, host_of
+from smartfeeds.errors import ConfigError
+from smartfeeds.features.prefetch.enclosure import (
     Enclosure,
     EnclosureState,
     EnclosureUse,
@@ -18,13 +21,10 @@ from smartfeeds.core.enclosures import (
     judge,
     parse_rule,
 )
-from smartfeeds.core.model import Node
-from smartfeeds.core.sources import Source, host_of
-from smartfeeds.errors import ConfigError
+from smartfeeds.features.prefetch.held_items import held_items
 from smartfeeds.formats.entry import EntryLink, enclosures_of
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.service.context import Context
-from smartfeeds.service.held_items import held_items
 from smartfeeds.store.base import ReadTx, WriteTx
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.urls import ENCLOSURES, entry_path
+from smartfeeds.features.prefetch.local_enclosures import Alternative, with_local
 from smartfeeds.formats.entry import EntryLink
-from smartfeeds.formats.local_enclosures import Alternative, with_local
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.service.requests import FeedPage, ItemShown

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from smartfeeds.core.files import media_type_of
-from smartfeeds.core.windows import DailyWindow
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.prefetch.windows import DailyWindow
 
 # So many windows with a failure, then the service gives an enclosure up (PRE-025).
 MAX_FAILURES: Final = 3

@@ -1,9 +1,9 @@
-"""Enclosures that are loaded in advance, their items, and the log of arrivals in SQL (`core.enclosures`)."""
+"""Enclosures that are loaded in advance, their items, and the log of arrivals in SQL (`enclosure`)."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from smartfeeds.core.enclosures import Arrival, Enclosure, EnclosureState, EnclosureUse
+from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import ARRIVAL, ENCLOSURE, ENCLOSURE_USE, none_of

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from smartfeeds.app.config_types import Count, FilePath, RuleText, SettingsSection, WindowText, ZoneName
-from smartfeeds.core.enclosures import PrefetchPlan, parse_rule
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.windows import parse_window
+from smartfeeds.features.prefetch.enclosure import PrefetchPlan, parse_rule
+from smartfeeds.features.prefetch.windows import parse_window
 
 _DAY_US = 86_400 * US_PER_S
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.features.prefetch.enclosures import EnclosureStatus, enclosure_statuses
 from smartfeeds.service.context import Context, is_admin
-from smartfeeds.service.enclosures import EnclosureStatus, enclosure_statuses
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request, ResultSet
 from smartfeeds.store.base import ReadTx

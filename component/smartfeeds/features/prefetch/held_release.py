@@ -1,9 +1,9 @@
-"""Publishes the items of sources that were held back (`service.held_items`; RSS-035, RSS-036)."""
+"""Publishes the items of sources that were held back (`held_items`; RSS-035, RSS-036)."""
 
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.sources import Source, SourceState, held_reader, publisher_of
+from smartfeeds.features.prefetch.held_items import held_items, is_waiting
 from smartfeeds.service.context import Context
-from smartfeeds.service.held_items import held_items, is_waiting
 from smartfeeds.service.importing import ImportCounts, import_items
 from smartfeeds.store.base import WriteTx
 

@@ -1,0 +1,5 @@
+"""Prefetched enclosures: files that entries link to, fetched before somebody asks."""
+
+from smartfeeds.app.feature import Feature
+
+PREFETCH = Feature("prefetch")

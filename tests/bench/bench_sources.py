@@ -21,17 +21,17 @@ from bench.targets import ROOT
 from bench.wire import BenchError
 from bench.work import Number
 from smartfeeds.core.model import NO_LIMIT
-from smartfeeds.core.sources import Source, SourceSettings, new_source
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.features.polling.poller import PollClients, Poller
+from smartfeeds.features.polling.source import Source, SourceSettings, new_source
+from smartfeeds.features.polling.sources import add_source
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from smartfeeds.service.context import Context, Policy
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.sources import add_source
-from smartfeeds.sources.poller import PollClients, Poller
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.telemetry import set_up_logging

@@ -10,7 +10,8 @@ from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node
 from smartfeeds.core.shards import SHARDS, Members
 from smartfeeds.features.mirrors import mirror, mirror_state
-from smartfeeds.service import importing, items, publishing, pulls, source_import
+from smartfeeds.features.polling import source_import
+from smartfeeds.service import importing, items, publishing, pulls
 from smartfeeds.service.context import Context
 from smartfeeds.store import sqlite
 from smartfeeds.store.base import ReadTx

@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from smartfeeds.core.sources import new_source
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.demo.process import free_port
-from smartfeeds.service.sources import add_source
+from smartfeeds.features.polling.source import new_source
+from smartfeeds.features.polling.sources import add_source
 from support.bearer import bearer
 from support.callbacks import Subscribers, running_subscribers
 from support.component import ALICE

@@ -13,11 +13,11 @@ import aiohttp
 from aiohttp import web
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.sources import new_source
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.demo.process import free_port
+from smartfeeds.features.polling.source import new_source
+from smartfeeds.features.polling.sources import add_source
 from smartfeeds.service.requests import CreateNode
-from smartfeeds.service.sources import add_source
 from support.polling import atom
 from support.process import ServiceProcess
 from support.pushing import signature

@@ -10,11 +10,11 @@ from aiohttp import web as aioweb
 from lxml import etree
 
 from smartfeeds.core.model import NO_LIMIT
-from smartfeeds.core.sources import SourceSettings, new_source
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.features.polling.source import SourceSettings, new_source
+from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.prefetch.enclosure import Enclosure, digest_of
 from smartfeeds.features.prefetch.enclosures import ask_for
-from smartfeeds.service.sources import add_source
 from smartfeeds.telemetry import metrics_text
 from support.bearer import bearer
 from support.browsing import sign_in

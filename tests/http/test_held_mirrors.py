@@ -15,13 +15,13 @@ from smartfeeds.features.mirrors.held_pulls import LEAST_HOLD_S, HeldPullTiming
 from smartfeeds.features.mirrors.mirror import HELD_PULL, POLLED, Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from smartfeeds.service.context import Policy
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx
 from support.sqlite_memory import SqliteMemoryStore
 from support.waiting import wait_for

@@ -10,19 +10,19 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.core.model import Slice
-from smartfeeds.core.source_push import PushState
 from smartfeeds.core.view import SHARED
 from smartfeeds.features.mirrors.mirror import HUB, POLLED, Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.features.mirrors.mirror_push import leave_hub
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling.push_states import PushState
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.context import Policy
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx
 from support.mesh import Timers
 from support.pushing import Pushing, running_pushing

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.polling import paused
-from smartfeeds.core.sources import SourceSettings, new_source
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.tokens import TokenScope
+from smartfeeds.features.polling.polls import paused
+from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.formats.ess import dumb_checksum, read_nno
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.http import lists

@@ -13,13 +13,13 @@ from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState
 from smartfeeds.features.mirrors.mirror_documents import WebPosition
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
-from smartfeeds.sources.tools import SourceTools
 from support.component import ALICE
 from support.documents import at_once
 from support.sqlite_memory import SqliteMemoryStore

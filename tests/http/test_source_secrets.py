@@ -2,8 +2,8 @@
 
 from structlog.testing import capture_logs
 
-from smartfeeds.core.sources import new_source
-from smartfeeds.service.sources import add_source
+from smartfeeds.features.polling.source import new_source
+from smartfeeds.features.polling.sources import add_source
 from support.component import ALICE
 from support.following import LOOPBACK
 from support.polling import atom

@@ -11,11 +11,12 @@ from aiohttp import web as aio
 from lxml import etree
 
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.sources import new_source
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling.source import new_source
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import dump_details
@@ -31,7 +32,6 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import FeedPage, PullFeed
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.documents import FeedReader
 from smartfeeds.sync.markup import read_item

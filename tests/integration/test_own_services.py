@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.core.sources import PushKind
+from smartfeeds.features.polling.source import PushKind
 from support.component import ALICE
 from support.following import LOOPBACK, Follower, follower
 from support.gateway import Gateway, running_gateway

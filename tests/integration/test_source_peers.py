@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from smartfeeds.core.source_push import LEASE_WISH_S
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.demo.process import free_port
+from smartfeeds.features.polling.push_states import LEASE_WISH_S
 from support.following import COPY, LOOPBACK, follower
 from support.lines import PEERS, running
 from support.waiting import waiting

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from smartfeeds.core.sources import new_source
+from smartfeeds.features.polling import finding
+from smartfeeds.features.polling.source import new_source
+from smartfeeds.features.polling.sources import add_source
 from smartfeeds.net import addresses
-from smartfeeds.service.sources import add_source
-from smartfeeds.sources import finding
 from support.chat import write
 from support.component import ALICE, BOB, Component, Starter, bare
 from support.polling import atom

@@ -7,12 +7,12 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.push_targets import PushTarget
-from smartfeeds.core.source_push import PushState, SourcePush
-from smartfeeds.core.sources import PushKind, new_source
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.cloud import protocol as rsscloud
 from smartfeeds.features.hub import protocol as websub
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorRow, MirrorState
+from smartfeeds.features.polling.push_states import PushState, SourcePush
+from smartfeeds.features.polling.source import PushKind, new_source
 from smartfeeds.store import rows
 from smartfeeds.store.base import ReadTx, WriteTx
 from support.component import ALICE, CAROL, ITEMS, Component, Starter, bare, ok, text_of

@@ -1,7 +1,7 @@
 """Enclosures, their uses and the log of arrivals in every store."""
 
 from smartfeeds.core.model import NO_LIMIT
-from smartfeeds.core.sources import new_source
+from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.store.base import Store, WriteTx
 from store.values import add_feed

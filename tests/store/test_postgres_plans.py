@@ -41,9 +41,6 @@ from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
-from smartfeeds.core.source_entries import EntryKey, SourceEntry
-from smartfeeds.core.source_push import dump_details, new_push
-from smartfeeds.core.sources import HostPause, PushKind, new_source
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.tokens import Token, TokenScope
 from smartfeeds.core.touches import Touch
@@ -51,6 +48,9 @@ from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
+from smartfeeds.features.polling.push_states import dump_details, new_push
+from smartfeeds.features.polling.source import HostPause, PushKind, new_source
+from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore

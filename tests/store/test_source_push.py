@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from smartfeeds.core.push_targets import PushOffer, PushTarget
-from smartfeeds.core.source_push import PollHint, PushState, SourcePush, mirror_source_no, new_push
-from smartfeeds.core.sources import PushKind, SourceState, new_source
+from smartfeeds.features.polling.push_states import PollHint, PushState, SourcePush, mirror_source_no, new_push
+from smartfeeds.features.polling.source import PushKind, SourceState, new_source
 from smartfeeds.store.base import Store
 
 T0 = 1_700_000_000_000_000

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from smartfeeds.core.source_entries import EntryKey, EntryPresence, SourceEntry
-from smartfeeds.core.sources import (
+from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
+from smartfeeds.errors import StoreError
+from smartfeeds.features.polling.source import (
     DocumentHints,
     HostPause,
     Moved,
@@ -16,8 +17,7 @@ from smartfeeds.core.sources import (
     held_reader,
     new_source,
 )
-from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
-from smartfeeds.errors import StoreError
+from smartfeeds.features.polling.source_entries import EntryKey, EntryPresence, SourceEntry
 from smartfeeds.store.base import Store, WriteTx
 
 T0 = 1_700_000_000_000_000

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 
 from smartfeeds.core.files import FeedFile, extension_of
 from smartfeeds.core.jid import ANONYMOUS
-from smartfeeds.core.sources import new_source
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.features.cloud.remote_calls import RemoteCall
 from smartfeeds.features.cloud.soap import ENVELOPE_NS
 from smartfeeds.features.cloud.xml_rpc import write_call
+from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from smartfeeds.core.source_push import PushState, SourcePush
-from smartfeeds.core.sources import Source, new_source
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.service.sources import add_source
+from smartfeeds.features.polling.push_states import PushState, SourcePush
+from smartfeeds.features.polling.source import Source, new_source
+from smartfeeds.features.polling.sources import add_source
 from support.component import ALICE
 from support.waiting import until
 from support.web import Web

@@ -33,12 +33,12 @@ from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.stream_link import StreamLink
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import read_shared, sync_of
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.authorization import authorization_form

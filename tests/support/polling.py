@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 
-from smartfeeds.core.sources import Source, SourceSettings, new_source
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.features.polling.poller import PollClients, Poller
+from smartfeeds.features.polling.source import Source, SourceSettings, new_source
+from smartfeeds.features.polling.sources import add_source
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
-from smartfeeds.service.sources import add_source
-from smartfeeds.sources.poller import PollClients, Poller
-from smartfeeds.sources.tools import SourceTools
 from support.documents import at_once
 from support.website import Names, Site
 from support.world import OWNER, T0_US, World

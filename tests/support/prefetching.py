@@ -11,8 +11,11 @@ from types import SimpleNamespace
 from aiohttp import web
 
 from smartfeeds.core.model import NO_LIMIT
-from smartfeeds.core.sources import Source, SourceSettings, new_source
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.features.polling.poller import PollClients, Poller
+from smartfeeds.features.polling.source import Source, SourceSettings, new_source
+from smartfeeds.features.polling.sources import add_source
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, PrefetchPlan, parse_rule
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
@@ -22,9 +25,6 @@ from smartfeeds.features.prefetch.windows import parse_window
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher
 from smartfeeds.net.limiter import HostLimiter
-from smartfeeds.service.sources import add_source
-from smartfeeds.sources.poller import PollClients, Poller
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import REGISTRY
 from support.documents import at_once
 from support.waiting import until

@@ -15,22 +15,22 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from smartfeeds.core.source_push import PushState, SourcePush
-from smartfeeds.core.sources import Source
 from smartfeeds.core.urls import PUSH
+from smartfeeds.features.polling.clouds import Clouds
+from smartfeeds.features.polling.http import CHECK_PUSH, RECEIVE_PUSH, SourcePushEndpoint
+from smartfeeds.features.polling.poller import Poller
+from smartfeeds.features.polling.push_inbox import PushInbox
+from smartfeeds.features.polling.push_states import PushState, SourcePush
+from smartfeeds.features.polling.source import Source
+from smartfeeds.features.polling.subscriber import PushClients, PushOptions, Subscriber
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import CallReader, HttpCall
 from smartfeeds.http.look import DEFAULT_LOOK
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import HttpRouter, Resource
-from smartfeeds.http.source_pushes import CHECK_PUSH, RECEIVE_PUSH, SourcePushEndpoint
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
-from smartfeeds.sources.clouds import Clouds
-from smartfeeds.sources.poller import Poller
-from smartfeeds.sources.push_inbox import PushInbox
-from smartfeeds.sources.subscriber import PushClients, PushOptions, Subscriber
-from smartfeeds.sources.tools import SourceTools
 from support.documents import at_once
 from support.polling import PATH, Polling, running_polling
 from support.website import Names, Site

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from smartfeeds.core.polling import paused
-from smartfeeds.core.sources import new_source
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, write_token
+from smartfeeds.features.polling.polls import paused
+from smartfeeds.features.polling.source import new_source
 from smartfeeds.service.tokens import add_token
 from smartfeeds.store.base import WriteTx
 from support.browsing import SignedIn, sign_in

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.cli.offline import read_offline
-from smartfeeds.core.sources import SourceSettings, new_source, publisher_of
+from smartfeeds.features.polling.source import SourceSettings, new_source, publisher_of
+from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import note_enclosures
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.payload import Payload
 from smartfeeds.service.importing import describe_node
-from smartfeeds.service.sources import add_source
 from support.service import stored_service
 from support.shell import Run
 

@@ -12,10 +12,10 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.console import Exit
-from smartfeeds.core.polling import AnswerKind, PollAnswer
-from smartfeeds.core.sources import Source
-from smartfeeds.service.source_import import store_poll
-from smartfeeds.service.source_lists import follow_list
+from smartfeeds.features.polling.lists import follow_list
+from smartfeeds.features.polling.polls import AnswerKind, PollAnswer
+from smartfeeds.features.polling.source import Source
+from smartfeeds.features.polling.source_import import store_poll
 from support.polling import atom
 from support.shell import Run, write
 from support.waiting import HANG_S, in_vain

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from smartfeeds.console import Exit
 from smartfeeds.core.push_targets import PushOffer, PushTarget
-from smartfeeds.core.source_push import PushState, SourcePush, new_push
-from smartfeeds.core.sources import PushKind
+from smartfeeds.features.polling.push_states import PushState, SourcePush, new_push
+from smartfeeds.features.polling.source import PushKind
 from support.shell import Run
 from unit.test_cli_source import URL, rows, stored, write
 

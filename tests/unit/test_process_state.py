@@ -48,8 +48,8 @@ STATES = {
         f"{PROCESSES}::test_presence_that_another_process_receives_while_the_locks_are_lost"
     ),
     "core.rates.TokenBuckets": Bound("`limits.publishes_per_s`"),
-    "core.source_entries._Memory": WORK,
-    "core.source_entries._Page": WORK,
+    "features.polling.source_entries._Memory": WORK,
+    "features.polling.source_entries._Page": WORK,
     "delivery.changes.ChangeNotifier": LOCAL,
     "delivery.changes.WatchedNodes": Checked(f"{CACHES}::test_held_pull_ends_with_the_notice_of_another_process"),
     "delivery.dispatcher.Dispatcher": OWNED,  # PG-070, PG-071
@@ -85,16 +85,16 @@ STATES = {
     "service.sign_ins.SignIns": Checked(
         "http/test_sign_in_processes.py::test_confirmation_reaches_the_browser_at_another_process"
     ),
-    "sources.history._Walk": WORK,
+    "features.polling.history._Walk": WORK,
     "features.mirrors.mirror_peer.PeerMemory": OWNED,
     "features.mirrors.mirror_state.MirrorStateStore": OWNED,  # PG-074
     "features.mirrors.mirrors.Mirrors": OWNED,  # PG-074
     "features.nno.files.Puller": OWNED,  # PG-075
     "features.nno.planet.Planet": OWNED,  # PG-075
-    "sources.poller.Poller": OWNED,  # PG-075
+    "features.polling.poller.Poller": OWNED,  # PG-075
     "features.prefetch.prefetcher.Prefetcher": OWNED,
-    "sources.push_inbox.PushInbox": LOCAL,  # the documents that hubs have sent to this process
-    "sources.subscriber.Subscriber": OWNED,
+    "features.polling.push_inbox.PushInbox": LOCAL,  # the documents that hubs have sent to this process
+    "features.polling.subscriber.Subscriber": OWNED,
     "store.indexer.ReadAhead": WORK,
     "store.letter_table.HeardLetters": LOCAL,
     "store.lock_session.LockSession": LOCAL,
@@ -131,7 +131,16 @@ STATES = {
     "xmpp.turns._Sender": LOCAL,
 }
 # Packages whose objects do not live as long as a service.
-SHORT_LIVED = ("demo/", "cli/", "client/", "formats/", "sync/", "features/moving_in/", "features/nno/entries.py")
+SHORT_LIVED = (
+    "demo/",
+    "cli/",
+    "client/",
+    "formats/",
+    "sync/",
+    "features/moving_in/",
+    "features/nno/entries.py",
+    "features/polling/source_items.py",
+)
 CONTAINERS = {
     *("set", "dict", "list", "OrderedDict", "deque", "Counter", "defaultdict", "WeakValueDictionary"),
     *("Shares", "ByteCache"),

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.sources import new_source
 from smartfeeds.errors import Condition, FeedError, FormatError
+from smartfeeds.features.polling.reading import read_source
+from smartfeeds.features.polling.source import new_source
 from smartfeeds.formats.payload import Payload
-from smartfeeds.sources.reading import read_source
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.worker_codec import dump_value, load_value, make
 from smartfeeds.worker_process import WorkerLimits, read_frame, write_frame
@@ -341,11 +341,11 @@ class _Call:
         _Call(make, "os", "system", ("true",)),
         _Call(make, "builtins", "object", ()),
         _Call(make, "smartfeeds.workers", "DocumentWorkers", ()),
-        _Call(make, "smartfeeds.sources.reading", "read_source", None),
-        _Call(make, "smartfeeds.sources.reading", "Sequence", ()),
+        _Call(make, "smartfeeds.features.polling.reading", "read_source", None),
+        _Call(make, "smartfeeds.features.polling.reading", "Sequence", ()),
         _Call(make, "smartfeeds.net.fetch", "Response", ()),
-        _Call(make, "smartfeeds.core.sources", "Source", ("one field",)),
-        _Call(make, "smartfeeds.core.sources", "Source", None),
+        _Call(make, "smartfeeds.features.polling.source", "Source", ("one field",)),
+        _Call(make, "smartfeeds.features.polling.source", "Source", None),
     ],
     ids=lambda call: " ".join([call.reduced[0].__name__, *(part for part in call.reduced[1] if isinstance(part, str))]),
 )

@@ -10,10 +10,10 @@ import pytest
 from lxml import etree
 
 from smartfeeds import xml_names
+from smartfeeds.features.polling.push_links import push_links
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.plain import html_text
-from smartfeeds.formats.push_links import push_links
 from smartfeeds.formats.web_page import read_page
 from smartfeeds.formats.xml import canonical, parse_payload, parse_stored
 from smartfeeds.xml_names import DICTIONARY_BYTES, PullParser, parse_xml, renew_names

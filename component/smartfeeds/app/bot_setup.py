@@ -8,10 +8,10 @@ from smartfeeds.bot.bot import Bot, BotOptions
 from smartfeeds.core.presence import Availability
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.letters import Letterbox
+from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.service.answers import Handle
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sign_ins import SignIns
-from smartfeeds.sources.finding import FeedFinder
 from smartfeeds.xmpp.stream import ComponentStream
 
 

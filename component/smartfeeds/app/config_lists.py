@@ -5,9 +5,16 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from smartfeeds.app.config_types import BareJid, SettingsSection, WebAddress
-from smartfeeds.core.sources import LEAST_CHOSEN_S, MAX_HISTORY, TOLD_AT_FIRST, Source, SourceSettings, new_source
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.mirrors.mirror import EVERY_S, Direction, Mirror, make_mirror
+from smartfeeds.features.polling.source import (
+    LEAST_CHOSEN_S,
+    MAX_HISTORY,
+    TOLD_AT_FIRST,
+    Source,
+    SourceSettings,
+    new_source,
+)
 
 
 class MirrorSettings(SettingsSection):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from smartfeeds.app.config import Settings
     from smartfeeds.app.config_types import SettingsSection
+    from smartfeeds.features.polling.poller import PollClients
+    from smartfeeds.features.polling.tools import SourceTools
     from smartfeeds.http.side import HttpSide
     from smartfeeds.service.feeds import FeedService
     from smartfeeds.service.use_cases import UseCases
-    from smartfeeds.sources.poller import PollClients
-    from smartfeeds.sources.tools import SourceTools
     from smartfeeds.xmpp.side import XmppSide
 
 Work = Callable[[], Coroutine[None, None, None]]
@@ -41,7 +41,7 @@ class Running:
     """What runs of a feature.
 
     `duties` are the works that one process at a time does, with their names; each call returns a run of it.
-    `document_readers` name the documents of the web that the store has to remember (`sources.documents`).
+    `document_readers` name the documents of the web that the store has to remember (`features.polling.documents`).
     """
 
     duties: tuple[tuple[str, Work], ...] = ()

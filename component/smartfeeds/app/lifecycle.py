@@ -21,7 +21,6 @@ from smartfeeds.app.feature import Host
 from smartfeeds.app.http_setup import http_options
 from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.ownership_setup import ProcessGroup
-from smartfeeds.app.polling_setup import Polls
 from smartfeeds.app.sign_in_setup import SharedSignIns
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.interests import Interests
@@ -40,6 +39,9 @@ from smartfeeds.features.callbacks.setup import callback_client, make_cloud, mak
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.stream_link import StreamLink
+from smartfeeds.features.polling.documents import remove_unread_documents
+from smartfeeds.features.polling.setup import Polls
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.http.health import Health
 from smartfeeds.http.side import HttpSide
 from smartfeeds.http.site import Site
@@ -55,8 +57,6 @@ from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.requests import Answer, Publish, Request
 from smartfeeds.service.tokens import authenticate
-from smartfeeds.sources.documents import remove_unread_documents
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.sqlite import SqliteStore

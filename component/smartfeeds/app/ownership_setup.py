@@ -10,7 +10,6 @@ from zlib import crc32
 from smartfeeds import __version__, system
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Work
-from smartfeeds.app.polling_setup import Polls
 from smartfeeds.core.letters import ANY_PROCESS, LetterTopic, write_letter
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.delivery.changes import ChangeNotifier
@@ -23,6 +22,7 @@ from smartfeeds.delivery.locks import ShardLocks
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.features.hub.hub import Hub
+from smartfeeds.features.polling.setup import Polls
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.group_readings import GroupReadings, ProcessReading
 from smartfeeds.service.feeds import FeedService

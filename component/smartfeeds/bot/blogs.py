@@ -15,7 +15,7 @@ from smartfeeds.bot.render import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARAC
 from smartfeeds.bot.usages import SUBSCRIBE
 from smartfeeds.core.web_address import address_key, read_address
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.admin_sources import (
+from smartfeeds.features.polling.requests import (
     AddSource,
     EndUnreadSources,
     FindSourceNode,

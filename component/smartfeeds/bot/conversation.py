@@ -12,9 +12,9 @@ from smartfeeds.bot.rooms import Rooms
 from smartfeeds.core.chat import ChatRow, ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.sources import FoundFeed, Source
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.polling.source import FoundFeed, Source
 from smartfeeds.service.answers import ask
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.feeds import FeedService

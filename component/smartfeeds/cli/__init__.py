@@ -26,7 +26,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "merge": "smartfeeds.cli.merge",
     "follow": "smartfeeds.cli.follow",
     "mirror": "smartfeeds.features.mirrors.command",
-    "source": "smartfeeds.cli.sources",
+    "source": "smartfeeds.features.polling.command",
     "prefetch": "smartfeeds.features.prefetch.command",
     "consumer": "smartfeeds.cli.consumer",
     "hub": "smartfeeds.features.hub.command",

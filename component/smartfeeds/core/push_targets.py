@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from smartfeeds.core.sources import MAX_URL_BYTES, PushKind, is_own
 from smartfeeds.core.web_address import DEFAULT_PORTS, address_key
+from smartfeeds.features.polling.source import MAX_URL_BYTES, PushKind, is_own
 
 MAX_TARGETS: Final = 8
 HTTP_POST: Final = "http-post"

@@ -9,6 +9,7 @@ from smartfeeds.features.hub import HUB
 from smartfeeds.features.mirrors import MIRRORS
 from smartfeeds.features.moving_in import MOVING_IN
 from smartfeeds.features.nno import NNO
+from smartfeeds.features.polling import POLLING
 from smartfeeds.features.prefetch import PREFETCH
 
 FEATURES: tuple[Feature, ...] = (
@@ -20,5 +21,6 @@ FEATURES: tuple[Feature, ...] = (
     MIRRORS,
     MOVING_IN,
     NNO,
+    POLLING,
     PREFETCH,
 )

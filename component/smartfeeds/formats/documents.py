@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError, FormatError
+from smartfeeds.features.polling.source_items import told_apart
 from smartfeeds.formats import atom
 from smartfeeds.formats.activity import is_collection, read_activities
 from smartfeeds.formats.atom_reader import from_atom03, read_atom
@@ -27,7 +28,6 @@ from smartfeeds.formats.payload import accept_payload, with_id_and_title
 from smartfeeds.formats.refusals import check_kind, json_refusal, root_refusal
 from smartfeeds.formats.rss import read_rss, read_rss_item
 from smartfeeds.formats.rss_channel import rss_name
-from smartfeeds.formats.source_items import told_apart
 from smartfeeds.formats.xml import Element
 
 _NO_TIME = -(2**63)

@@ -16,11 +16,12 @@ from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.river import NODE_PLACE, parse_node_place
-from smartfeeds.core.sources import Source
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.polling.lists import GetListedSources, ListedSources
+from smartfeeds.features.polling.source import Source
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry, write_nno
 from smartfeeds.formats.feed_details import title_of
@@ -42,7 +43,6 @@ from smartfeeds.http.web.frame import PAGE_HEADERS, frame_of
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 from smartfeeds.service.river import ChangedNodes, GetChangedNodes, GetHeadlines, Headlines
-from smartfeeds.service.source_lists import GetListedSources, ListedSources
 
 LISTED = 10_000  # feeds in an OPML or NNO document
 CHUNK = 500  # feeds to read at once

@@ -8,6 +8,7 @@ from typing import Any
 from smartfeeds.core import urls
 from smartfeeds.features.cloud import http as cloud
 from smartfeeds.features.hub import http as hub
+from smartfeeds.features.polling import http as source_pushes
 from smartfeeds.http import administration as admin
 from smartfeeds.http import (
     entries,
@@ -23,7 +24,6 @@ from smartfeeds.http import (
     requirements,
     river,
     search,
-    source_pushes,
 )
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.router import Handler

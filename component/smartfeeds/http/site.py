@@ -7,6 +7,7 @@ from typing import Any
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.cloud.http import CloudDoors, CloudRequests
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
+from smartfeeds.features.polling.http import SourcePushEndpoint, SourcePushes
 from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.administration import Administration
@@ -38,7 +39,6 @@ from smartfeeds.http.search import Searches
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.side import HttpSide, SiteTools, resources
-from smartfeeds.http.source_pushes import SourcePushEndpoint, SourcePushes
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
 from smartfeeds.http.web.admin import WebAdmin

@@ -7,8 +7,6 @@ are date-times in whole seconds.
 from typing import Any
 
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
-from smartfeeds.core.source_push import SourcePush
-from smartfeeds.core.sources import Source
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
 from smartfeeds.core.tokens import Token, ended
 from smartfeeds.features.callbacks.registration import Callback
@@ -16,6 +14,8 @@ from smartfeeds.features.cloud.requests import CloudStatus
 from smartfeeds.features.hub.requests import HubStatus
 from smartfeeds.features.mirrors.mirror import MirrorState
 from smartfeeds.features.mirrors.mirror_rows import MirrorStanding, MirrorStatus
+from smartfeeds.features.polling.push_states import SourcePush
+from smartfeeds.features.polling.source import Source
 from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
 from smartfeeds.features.prefetch.enclosures import EnclosureStatus
 from smartfeeds.service.admin_nodes import NodeSummary

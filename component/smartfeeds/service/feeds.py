@@ -11,12 +11,13 @@ from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.mirrors import requests as admin_mirrors
+from smartfeeds.features.polling import lists as source_lists
+from smartfeeds.features.polling import requests as admin_sources
 from smartfeeds.features.prefetch import local_files
 from smartfeeds.features.prefetch import requests as admin_enclosures
 from smartfeeds.service import (
     admin_consumers,
     admin_nodes,
-    admin_sources,
     admin_tokens,
     admin_users,
     admin_work,
@@ -35,7 +36,6 @@ from smartfeeds.service import (
     pulls,
     river,
     sessions,
-    source_lists,
     subscriptions,
     writing,
 )

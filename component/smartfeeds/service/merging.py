@@ -168,7 +168,7 @@ def _plain_copy(tx: WriteTx, context: Context, node: Node, incoming: IncomingIte
         return None
     atom_id = (payload_of(incoming.sync_item.version.payload).root.findtext(ID) or "").strip()
     ids = dict.fromkeys(one for one in (incoming.item_id, *incoming.names, atom_id, named_by(atom_id)) if one)
-    # Items of sources have ids of their own (`formats.source_items`).
+    # Items of sources have ids of their own (`features.polling.source_items`).
     ids |= dict.fromkeys(digest_id(source.first_url, one) for source in tx.sources_of(node.name) for one in ids)
     is_own = partial(is_own_endpoint, context.policy.domain)
     items = {item.id: item for item in tx.items(node.node_no, list(ids))}

@@ -15,6 +15,8 @@ from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.callbacks.rows import CallbackReads, CallbackWrites
+from smartfeeds.features.polling.push_rows import SourcePushReads, SourcePushWrites
+from smartfeeds.features.polling.rows import SourceReads, SourceWrites
 from smartfeeds.features.prefetch.rows import EnclosureReads, EnclosureWrites
 from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
@@ -26,8 +28,6 @@ from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
 from smartfeeds.store.sql_river import RiverReads
 from smartfeeds.store.sql_server import ServerReads
-from smartfeeds.store.sql_source_push import SourcePushReads, SourcePushWrites
-from smartfeeds.store.sql_sources import SourceReads, SourceWrites
 
 T = TypeVar("T")
 

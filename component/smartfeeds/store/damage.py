@@ -6,13 +6,13 @@ from xml.parsers import expat
 
 from smartfeeds.core.text import without_forbidden
 from smartfeeds.features.callbacks.rows import to_sound_callback
+from smartfeeds.features.polling.push_rows import to_push
+from smartfeeds.features.polling.rows import to_source
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import DAMAGES, checksum, item_texts, read_subscription, to_listed_node
 from smartfeeds.store.sql_contacts import to_contact
 from smartfeeds.store.sql_people import to_affiliation
 from smartfeeds.store.sql_records import to_chat, to_mirror, to_session, to_token
-from smartfeeds.store.sql_source_push import to_push
-from smartfeeds.store.sql_sources import to_source
 from smartfeeds.store.sql_tables import (
     AFFILIATION,
     CALLBACK,

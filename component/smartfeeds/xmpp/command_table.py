@@ -2,13 +2,13 @@
 
 from smartfeeds.core.attachments import ATTACHMENTS
 from smartfeeds.features.mirrors import adhoc as admin_mirrors
+from smartfeeds.features.polling import adhoc as admin_sources
 from smartfeeds.xmpp import (
     admin_blocks,
     admin_consumers,
     admin_nodes,
     admin_people,
     admin_process,
-    admin_sources,
     admin_tokens,
     admin_users,
     admin_work,

@@ -18,9 +18,9 @@ from smartfeeds.features.nno.entries import (
     title_checksums,
     to_download,
 )
+from smartfeeds.features.polling.source_items import with_source
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import EntryStamp, EssContent, NnoEntry, dumb_checksum, read_nno, write_nno
-from smartfeeds.formats.source_items import with_source
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "data" / "ess" / "golden.json").read_text("utf-8"))["ess_aggregator"]
 BUILD = 60_000_000

@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.core.own_address import own_nodes, own_path
-from smartfeeds.core.sources import is_own
+from smartfeeds.features.polling.source import is_own
 
 DOMAIN = "feeds.example.org"
 OWN = "https://feeds.example.org"

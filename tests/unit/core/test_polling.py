@@ -5,7 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from smartfeeds.core.polling import (
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.validators import NO_VALIDATORS, Validators
+from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.polls import (
     DAY_S,
     HOUR_S,
     MINUTE_S,
@@ -21,7 +24,7 @@ from smartfeeds.core.polling import (
     resumed,
     validators_at,
 )
-from smartfeeds.core.sources import (
+from smartfeeds.features.polling.source import (
     DocumentHints,
     HostPause,
     PushKind,
@@ -31,9 +34,6 @@ from smartfeeds.core.sources import (
     SourceState,
     new_source,
 )
-from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.validators import NO_VALIDATORS, Validators
-from smartfeeds.errors import ConfigError
 
 T0 = 1_700_000_000 * US_PER_S
 URL = "https://a.example/feed"

@@ -5,7 +5,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.core.source_entries import DocumentEntry, EntryKey, EntryWords, SourceEntry, assign_items, link_key
+from smartfeeds.features.polling.source_entries import (
+    DocumentEntry,
+    EntryKey,
+    EntryWords,
+    SourceEntry,
+    assign_items,
+    link_key,
+)
 
 
 def assign(document, known=()):

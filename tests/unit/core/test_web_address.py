@@ -2,8 +2,8 @@
 
 import pytest
 
-from smartfeeds.core.sources import is_own, new_source, node_names_of
 from smartfeeds.core.web_address import address_key, host_spellings, read_address, uri_of
+from smartfeeds.features.polling.source import is_own, new_source, node_names_of
 
 URL = "https://blog.example/feed"
 HTTP = "http://blog.example/feed"

@@ -4,13 +4,13 @@ import codecs
 
 import pytest
 
-from smartfeeds.core.sources import new_source
 from smartfeeds.errors import FeedError
+from smartfeeds.features.polling.reading import read_source
+from smartfeeds.features.polling.source import new_source
 from smartfeeds.formats import atom
 from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.encodings import codec_of, in_utf8, utf8_page
 from smartfeeds.formats.loader import load
-from smartfeeds.sources.reading import read_source
 
 RUSSIAN = "Привет, мир: новости"
 WESTERN = "Café “Zürich” – 5 €"

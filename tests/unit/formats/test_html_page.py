@@ -5,11 +5,11 @@ import re
 import pytest
 
 from smartfeeds.errors import FormatError
+from smartfeeds.features.polling.push_links import NO_LINKS, push_links
 from smartfeeds.formats import html_page
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.crowds import TAG_ATTRIBUTES
 from smartfeeds.formats.html_page import parse_page
-from smartfeeds.formats.push_links import NO_LINKS, push_links
 from smartfeeds.formats.web_page import read_page
 
 URL = "https://a.example/"

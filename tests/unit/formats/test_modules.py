@@ -6,13 +6,13 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.model import Item
-from smartfeeds.core.sources import new_source
+from smartfeeds.features.polling.reading import read_source
+from smartfeeds.features.polling.source import new_source
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.losses import EXTENSIONS
 from smartfeeds.formats.writers import WRITERS, FeedExport
-from smartfeeds.sources.reading import read_source
 
 NAMESPACES = {
     "media": "http://search.yahoo.com/mrss/",

@@ -3,8 +3,8 @@
 import pytest
 
 from smartfeeds.core.push_targets import PushOffer, PushTarget, is_web, same_address
-from smartfeeds.core.sources import PushKind
-from smartfeeds.formats.push_links import NO_LINKS, document_links, header_links, push_links
+from smartfeeds.features.polling.push_links import NO_LINKS, document_links, header_links, push_links
+from smartfeeds.features.polling.source import PushKind
 
 URL = "http://blog.example/feed"
 ATOM = 'xmlns="http://www.w3.org/2005/Atom"'

@@ -12,9 +12,12 @@ import pytest
 
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.person import Person
-from smartfeeds.core.polling import AnswerKind, PollAnswer
-from smartfeeds.core.sources import Source, new_source
 from smartfeeds.core.view import SHARED
+from smartfeeds.features.polling.polls import AnswerKind, PollAnswer
+from smartfeeds.features.polling.reading import read_source
+from smartfeeds.features.polling.source import Source, new_source
+from smartfeeds.features.polling.source_import import SourceContent, store_poll
+from smartfeeds.features.polling.sources import add_source
 from smartfeeds.formats.atom import FEEDSYNC_NS, id_and_updated
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service import requests as r
@@ -22,11 +25,8 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.erasing_items import erase_item
 from smartfeeds.service.importing import import_document
 from smartfeeds.service.merging import IncomingItem, merge_items
-from smartfeeds.service.source_import import SourceContent, store_poll
-from smartfeeds.service.sources import add_source
 from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import read_shared
-from smartfeeds.sources.reading import read_source
 from smartfeeds.sync.arriving import read_arrived
 from smartfeeds.sync.documents import FeedReader, PieceKind
 from smartfeeds.sync.lexis import SSE_NS

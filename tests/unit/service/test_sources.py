@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from smartfeeds.core.polling import paused
-from smartfeeds.core.sources import Source, SourceProgress, SourceSettings, SourceState, new_source
 from smartfeeds.errors import ConfigError, FeedError
-from smartfeeds.formats.source_items import with_source
-from smartfeeds.service.sources import (
+from smartfeeds.features.polling.polls import paused
+from smartfeeds.features.polling.source import Source, SourceProgress, SourceSettings, SourceState, new_source
+from smartfeeds.features.polling.source_items import with_source
+from smartfeeds.features.polling.sources import (
     add_source,
     change_source,
     find_source,

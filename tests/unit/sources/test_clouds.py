@@ -5,11 +5,11 @@ from urllib.parse import parse_qsl, quote, urlencode
 import pytest
 from aiohttp import web
 
-from smartfeeds.core.source_push import PushState
-from smartfeeds.core.sources import PushKind
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.cloud import soap, xml_rpc
 from smartfeeds.features.cloud.remote_calls import RemoteCall, read_message
+from smartfeeds.features.polling.push_states import PushState
+from smartfeeds.features.polling.source import PushKind
 from support.polling import PATH
 from support.pushing import running_pushing
 

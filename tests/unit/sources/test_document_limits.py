@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from smartfeeds.core.sources import SourceState, new_source
 from smartfeeds.features.nno import files as nno
 from smartfeeds.features.nno.files import EssSource, Puller
+from smartfeeds.features.polling import checking
+from smartfeeds.features.polling.checking import check_source
+from smartfeeds.features.polling.source import SourceState, new_source
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
-from smartfeeds.sources import checking
-from smartfeeds.sources.checking import check_source
 from smartfeeds.worker_process import WorkerLimits
 from smartfeeds.workers import DocumentWorkers
 from support.documents import at_once

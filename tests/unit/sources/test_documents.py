@@ -3,17 +3,17 @@
 from pathlib import Path
 
 import smartfeeds
-from smartfeeds.core.sources import held_reader, new_source
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
-from smartfeeds.service.documents import outline_reader
-from smartfeeds.sources.documents import (
+from smartfeeds.features.polling.documents import (
     ACCEPT_FEED,
     ess_reader,
     feeds_reader,
     mirror_reader,
     remove_unread_documents,
 )
+from smartfeeds.features.polling.source import held_reader, new_source
+from smartfeeds.service.documents import outline_reader
 from smartfeeds.store.base import WriteTx
 from support.world import World
 

@@ -6,7 +6,7 @@ from html import escape
 
 import pytest
 
-from smartfeeds.core.source_entries import EntryKey, SourceEntry
+from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.xml import parse_stored

@@ -2,13 +2,13 @@
 
 import pytest
 
-from smartfeeds.core.polling import DAY_S, HOUR_S, UNLISTED, paused
-from smartfeeds.core.sources import Reach, SourceState, new_source
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling import lists as source_lists
+from smartfeeds.features.polling import sources as use_cases
+from smartfeeds.features.polling.polls import DAY_S, HOUR_S, UNLISTED, paused
+from smartfeeds.features.polling.source import Reach, SourceState, new_source
+from smartfeeds.features.polling.source_lists import read_source_list
 from smartfeeds.formats.atom import FEEDSYNC_NS
-from smartfeeds.service import source_lists
-from smartfeeds.service import sources as use_cases
-from smartfeeds.sources.source_lists import read_source_list
 from smartfeeds.sync.lexis import SSE_NS
 from support.polling import NODE, atom, running_polling, tagged
 

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from smartfeeds.core.jid import ANONYMOUS
-from smartfeeds.core.source_push import PollHint, PushState
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.mirrors import mirror_http, mirror_in
 from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.features.mirrors.mirror_rows import remove_mirror
+from smartfeeds.features.polling.push_states import PollHint, PushState
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.http.encode import Encoder, PageAddress

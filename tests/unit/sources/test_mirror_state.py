@@ -12,8 +12,8 @@ from smartfeeds.delivery.lane import RETRY_S
 from smartfeeds.errors import StoreError
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, StateChange
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.service.context import Context
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 from support.faketime import FakeTime, settle
 from support.waiting import HANG_S, in_vain

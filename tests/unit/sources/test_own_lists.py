@@ -9,20 +9,20 @@ import asyncio
 import pytest
 
 from smartfeeds.core.options import KIND
-from smartfeeds.core.polling import HOUR_S, UNLISTED, paused
-from smartfeeds.core.sources import Reach, SourceSettings, SourceState, new_source
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling.own_lists import add_list
+from smartfeeds.features.polling.polls import HOUR_S, UNLISTED, paused
+from smartfeeds.features.polling.source import Reach, SourceSettings, SourceState, new_source
+from smartfeeds.features.polling.sources import add_source, find_source
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.requests import CreateNode
-from smartfeeds.service.sources import add_source, find_source
 from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
-from smartfeeds.sources.own_lists import add_list
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.outlines import pieces_of, read_sync_outline
 from support.polling import NODE, atom, running_polling

@@ -10,14 +10,14 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.model import Slice
-from smartfeeds.core.polling import DAY_S, HOUR_S
-from smartfeeds.core.sources import PushKind, SourceProgress, SourceState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import StoreError
-from smartfeeds.service import sources as use_cases
-from smartfeeds.sources.reading import ACCEPT_SOURCE
+from smartfeeds.features.polling import sources as use_cases
+from smartfeeds.features.polling.polls import DAY_S, HOUR_S
+from smartfeeds.features.polling.reading import ACCEPT_SOURCE
+from smartfeeds.features.polling.source import PushKind, SourceProgress, SourceState
 from smartfeeds.telemetry import REGISTRY
 from support.polling import NODE, PATH, atom, running_polling, tagged
 from support.waiting import wait_for
@@ -102,7 +102,7 @@ async def test_crash_between_fetch_and_store_repeats_the_request(polling, site, 
         raise asyncio.CancelledError
 
     with monkeypatch.context() as patch:
-        patch.setattr("smartfeeds.sources.poller.store_poll", crash)
+        patch.setattr("smartfeeds.features.polling.poller.store_poll", crash)
         with pytest.raises(asyncio.CancelledError):
             await polling.poller.poll(source)
     await polling.poll(source)
@@ -378,7 +378,7 @@ async def test_redirect_to_a_private_network_is_followed_and_not_stored(polling,
 
 async def test_permanent_redirect_of_a_public_host(polling, site, world, monkeypatch):
     """[SRC-034] [SRC-037]"""
-    monkeypatch.setattr("smartfeeds.sources.answers.is_public", lambda _address: True)
+    monkeypatch.setattr("smartfeeds.features.polling.answers.is_public", lambda _address: True)
     site.pages[PATH] = web.Response(status=301, headers={"Location": "/new"})
     site.pages["/new"] = web.Response(status=302, headers={"Location": "/today"})
     site.pages["/today"] = atom("b", "a")
@@ -395,7 +395,7 @@ async def test_permanent_redirect_of_a_public_host(polling, site, world, monkeyp
 
 async def test_redirects_to_the_address_of_another_source_leave_both(polling, site, monkeypatch):
     """[SRC-036] Both stay, and share a request from then on."""
-    monkeypatch.setattr("smartfeeds.sources.answers.is_public", lambda _address: True)
+    monkeypatch.setattr("smartfeeds.features.polling.answers.is_public", lambda _address: True)
     site.pages["/old"] = web.Response(status=308, headers={"Location": PATH})
     site.pages[PATH] = atom("a")
     old, new = await polling.add("/old", node="one"), await polling.add(node="two")
@@ -412,7 +412,7 @@ async def test_redirects_to_the_address_of_another_source_leave_both(polling, si
 
 async def test_portal_page_changes_nothing(polling, site, monkeypatch):
     """[SRC-034] [SRC-043] Old items and validators stay; the link of the page is told, not taken."""
-    monkeypatch.setattr("smartfeeds.sources.answers.is_public", lambda _address: True)
+    monkeypatch.setattr("smartfeeds.features.polling.answers.is_public", lambda _address: True)
     site.pages[PATH] = tagged(atom("a"))
     source = await polling.poll(await polling.add())
     site.pages[PATH] = web.Response(status=301, headers={"Location": "/portal"})
@@ -877,7 +877,7 @@ async def test_fault_in_reading_slows_the_source(polling, site, monkeypatch):
     def fail(*_arguments):
         raise RecursionError("deep")
 
-    monkeypatch.setattr("smartfeeds.sources.poller.read_source", fail)
+    monkeypatch.setattr("smartfeeds.features.polling.poller.read_source", fail)
     with capture_logs() as logs:
         await polling.look()
     source = await polling.source(source)

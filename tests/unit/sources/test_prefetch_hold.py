@@ -6,12 +6,12 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.core.model import NO_LIMIT
-from smartfeeds.core.polling import paused, resumed
-from smartfeeds.core.sources import Source, SourceSettings, held_reader, new_source
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.polls import paused, resumed
+from smartfeeds.features.polling.source import Source, SourceSettings, held_reader, new_source
+from smartfeeds.features.polling.sources import remove_source
 from smartfeeds.features.prefetch.held_items import MAX_HELD_US
-from smartfeeds.service.sources import remove_source
 from support.prefetching import FEED, NODE, podcast, running_prefetching, sent
 from support.world import OWNER
 

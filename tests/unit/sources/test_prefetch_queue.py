@@ -9,15 +9,15 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from smartfeeds.core.sources import SourceSettings
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.source import SourceSettings
+from smartfeeds.features.polling.sources import remove_source
 from smartfeeds.features.prefetch.enclosure import parse_rule
 from smartfeeds.features.prefetch.enclosures import add_newest
 from smartfeeds.features.prefetch.prefetcher import GRACE_S, SPREAD_S
 from smartfeeds.features.prefetch.queue import choose_next
 from smartfeeds.features.prefetch.windows import Span, parse_window
 from smartfeeds.net.fetch import Fetcher
-from smartfeeds.service.sources import remove_source
 from support.prefetching import NODE, Prefetching, broken, podcast, running_prefetching, sent, write_received
 from support.waiting import until
 from support.world import SERVICE

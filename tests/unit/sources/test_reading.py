@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.core.sources import SourceProgress, SourceSettings, new_source
 from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
 from smartfeeds.errors import FeedError
+from smartfeeds.features.polling.reading import MAX_READ_ITEMS, read_source
+from smartfeeds.features.polling.source import SourceProgress, SourceSettings, new_source
+from smartfeeds.features.polling.source_items import MAX_ITEM_BYTES, MAX_ITEMS, content_digest, fitted
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.ess import write_ess
-from smartfeeds.formats.source_items import MAX_ITEM_BYTES, MAX_ITEMS, content_digest, fitted
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.sources.reading import MAX_READ_ITEMS, read_source
 
 URL = "https://blog.example/posts/feed"
 T0_US = parse_datetime("2026-05-01T00:00:00Z")

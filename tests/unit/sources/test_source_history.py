@@ -4,10 +4,10 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from smartfeeds.core.polling import DAY_S, HOUR_S
-from smartfeeds.core.source_entries import EntryKey, SourceEntry
-from smartfeeds.core.sources import SourceState
 from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
+from smartfeeds.features.polling.polls import DAY_S, HOUR_S
+from smartfeeds.features.polling.source import SourceState
+from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.formats.atom import PUBLISHED, UPDATED, digest_id, read_meta
 from smartfeeds.formats.xml import parse_stored
 from support.polling import NODE, PATH, atom, running_polling

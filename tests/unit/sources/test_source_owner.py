@@ -10,7 +10,7 @@ from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.shards import SHARDS, shard_of_name
-from smartfeeds.core.sources import new_source
+from smartfeeds.features.polling.source import new_source
 from smartfeeds.service.requests import CreateNode
 from support.polling import atom
 from support.postgres import PostgresServer

@@ -8,15 +8,15 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from smartfeeds.app.polling_setup import Polls
 from smartfeeds.core.push_targets import MAX_TARGETS
-from smartfeeds.core.source_push import PushState
-from smartfeeds.core.sources import PushKind, SourceState
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.http.source_pushes import PUSHES_AT_ONCE
-from smartfeeds.service.source_push import FORGOTTEN_S
-from smartfeeds.sources.push_inbox import PUSH_BYTES
-from smartfeeds.sources.tools import SourceTools
+from smartfeeds.features.polling.http import PUSHES_AT_ONCE
+from smartfeeds.features.polling.push_inbox import PUSH_BYTES
+from smartfeeds.features.polling.push_states import PushState
+from smartfeeds.features.polling.setup import Polls
+from smartfeeds.features.polling.source import PushKind, SourceState
+from smartfeeds.features.polling.source_push import FORGOTTEN_S
+from smartfeeds.features.polling.tools import SourceTools
 from support.component import settings
 from support.documents import at_once
 from support.polling import NODE, PATH, atom
@@ -732,7 +732,7 @@ async def test_push_that_cannot_be_read_for_any_reason_is_polled(pushing, site, 
     def fail(*_arguments):
         raise ValueError
 
-    monkeypatch.setattr("smartfeeds.sources.push_inbox.read_push", fail)
+    monkeypatch.setattr("smartfeeds.features.polling.push_inbox.read_push", fail)
     await pushing.deliver(push, entry(world.clock, "b"))
     source = await pushing.source()
     assert (await pushing.push()).pending_us is None and source.due_us == source.polled_us + 60 * US_PER_S
@@ -766,7 +766,7 @@ async def test_gap_on_another_host_is_closed_without_the_password(pushing, site,
 async def test_pushes_that_come_together_do_not_share_the_room(pushing, site, world, monkeypatch):
     """[WS-119]"""
     body = entry(world.clock, "b")
-    monkeypatch.setattr("smartfeeds.sources.push_inbox.SOURCE_BYTES", len(body) + PUSH_BYTES)
+    monkeypatch.setattr("smartfeeds.features.polling.push_inbox.SOURCE_BYTES", len(body) + PUSH_BYTES)
     push = await pushing.follow(feed(site, "a"))
     headers = {"X_Hub_Signature": signature(push.secret, body)}
     answers = await asyncio.gather(*(pushing.post(pushing.path(push), body, **headers) for _ in range(4)))
@@ -776,10 +776,10 @@ async def test_pushes_that_come_together_do_not_share_the_room(pushing, site, wo
 async def test_push_whose_subscription_ends_meanwhile_takes_no_room(pushing, site, world, monkeypatch):
     """[WS-119] What is not stored for later does not count: the room is for one push."""
     body = entry(world.clock, "b")
-    monkeypatch.setattr("smartfeeds.sources.push_inbox.SOURCE_BYTES", len(body) + PUSH_BYTES)
+    monkeypatch.setattr("smartfeeds.features.polling.push_inbox.SOURCE_BYTES", len(body) + PUSH_BYTES)
     push = await pushing.follow(feed(site, "a"))
     with monkeypatch.context() as ended:
-        ended.setattr("smartfeeds.sources.push_inbox.take_push", lambda *_args, **_options: None)
+        ended.setattr("smartfeeds.features.polling.push_inbox.take_push", lambda *_args, **_options: None)
         for _ in range(3):
             assert (await pushing.deliver(push, body)).status == 410
     assert await pushing.titles() == ["a"]
@@ -800,7 +800,7 @@ async def test_answer_that_nothing_changed_keeps_the_subscription(pushing, site,
 
 async def test_full_inbox_refuses(pushing, site, world, monkeypatch):
     """[WS-119] The hub repeats the push."""
-    monkeypatch.setattr("smartfeeds.sources.push_inbox.WAITING_BYTES", 10)
+    monkeypatch.setattr("smartfeeds.features.polling.push_inbox.WAITING_BYTES", 10)
     push = await pushing.follow(feed(site, "a"))
     got = await pushing.deliver(push, entry(world.clock, "b"))
     assert got.status == 503 and got.headers["Retry-After"] == "60"
@@ -809,7 +809,7 @@ async def test_full_inbox_refuses(pushing, site, world, monkeypatch):
 async def test_one_source_cannot_fill_the_inbox(pushing, site, world, monkeypatch):
     """[WS-119] The limit of one source is below that of all."""
     body = entry(world.clock, "b")
-    monkeypatch.setattr("smartfeeds.sources.push_inbox.SOURCE_BYTES", len(body) + PUSH_BYTES)
+    monkeypatch.setattr("smartfeeds.features.polling.push_inbox.SOURCE_BYTES", len(body) + PUSH_BYTES)
     push = await pushing.follow(feed(site, "a"))
     headers = {"X_Hub_Signature": signature(push.secret, body)}
     assert (await pushing.post(pushing.path(push), body, **headers)).status == 202

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from aiohttp import web
 
-from smartfeeds.core.source_push import PushState, SourcePush
+from smartfeeds.features.polling.push_states import PushState, SourcePush
 from support.polling import PATH, atom
 from support.pushing import HUB, Pushing, running_pushing, signature
 from support.website import Site

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
-from smartfeeds.formats.push_links import PushLinks
+from smartfeeds.features.polling.push_links import PushLinks
 from smartfeeds.sync.documents import DocumentPiece, PieceKind
 from smartfeeds.sync.sharing import Sharing
 

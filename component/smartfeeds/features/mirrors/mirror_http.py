@@ -26,18 +26,18 @@ from smartfeeds.features.mirrors.mirror_documents import HeldPage, WebDocument, 
 from smartfeeds.features.mirrors.mirror_hub import HubOptions, MirrorHub
 from smartfeeds.features.mirrors.mirror_in import BATCH, IncomingBatch, IncomingMirror
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, unchanged
+from smartfeeds.features.polling.documents import ACCEPT_FEED, mirror_reader
+from smartfeeds.features.polling.push_links import push_links
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK
 from smartfeeds.formats.documents import document_bytes
-from smartfeeds.formats.push_links import push_links
 from smartfeeds.formats.xml import strict_parser
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
-from smartfeeds.sources.documents import ACCEPT_FEED, mirror_reader
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
 from smartfeeds.sync.documents import HEAD_BYTES, DocumentPiece, FeedFormat, FeedReader, PieceKind, form_of

@@ -1,7 +1,7 @@
 """The hub of a web feed that a mirror follows (WebSub section 4).
 
-`sources.subscriber` and `sources.push_inbox` subscribe and take pushes, as for sources. A push only wakes the mirror,
-which reads its feed: no item comes from the push itself.
+`features.polling.subscriber` and `features.polling.push_inbox` subscribe and take pushes, as for sources. A push only
+wakes the mirror, which reads its feed: no item comes from the push itself.
 """
 
 import asyncio
@@ -9,13 +9,13 @@ from functools import partial
 from typing import NamedTuple
 
 from smartfeeds.core.push_targets import offer_of
-from smartfeeds.core.source_push import PushState
 from smartfeeds.features.mirrors.mirror_documents import WebDocument
 from smartfeeds.features.mirrors.mirror_push import find_mirror_push, follow_offer
+from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
+from smartfeeds.features.polling.push_states import PushState
+from smartfeeds.features.polling.source_push import PolledOffer
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.source_push import PolledOffer
-from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
-from smartfeeds.sources.tools import SourceTools
 
 
 class HubOptions(NamedTuple):

@@ -27,13 +27,13 @@ from smartfeeds.errors import Condition, FeedError, SmartfeedsError
 from smartfeeds.features.mirrors.mirror import ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.features.mirrors.mirror_peer import Peer, digest, tells_of_feed
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, StateChange
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.net.fetch import FetchError
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
 from smartfeeds.service.nodes import add_node
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Outcome

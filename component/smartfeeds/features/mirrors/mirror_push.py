@@ -1,9 +1,9 @@
 """Subscriptions of mirrors at hubs. They are rows like those of sources, with a number that no source has."""
 
-from smartfeeds.core import source_push as state
-from smartfeeds.core.source_push import FOLLOWING, OVER, PushState, SourcePush, mirror_source_no
+from smartfeeds.features.polling import push_states as state
+from smartfeeds.features.polling.push_states import FOLLOWING, OVER, PushState, SourcePush, mirror_source_no
+from smartfeeds.features.polling.source_push import PolledOffer, begin_push
 from smartfeeds.service.context import Context
-from smartfeeds.service.source_push import PolledOffer, begin_push
 from smartfeeds.store.base import ReadTx, WriteTx
 
 

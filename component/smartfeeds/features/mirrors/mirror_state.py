@@ -13,9 +13,9 @@ from smartfeeds.delivery.deliverer import DEFAULT_BACKOFF
 from smartfeeds.errors import StoreError
 from smartfeeds.features.mirrors.mirror import Direction, MirrorState
 from smartfeeds.features.mirrors.mirror_rows import save_state
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 
 T = TypeVar("T")

@@ -32,9 +32,9 @@ from smartfeeds.features.mirrors.mirror_peer import Peer, PeerMemory
 from smartfeeds.features.mirrors.mirror_push import leave_hub
 from smartfeeds.features.mirrors.mirror_rows import consumer_of_mirror, set_configured
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.fetch import HttpClient
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import MirrorReading
 
 CONFIGURED: Final = "configured mirrors"  # the work that stores the mirrors of the configuration

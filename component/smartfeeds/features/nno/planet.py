@@ -24,17 +24,17 @@ from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.features.nno.entries import Aggregator
 from smartfeeds.features.nno.files import Documents, EssSource, Puller, SourceFailure, source_failure
 from smartfeeds.features.nno.results import FullEntry
+from smartfeeds.features.polling.documents import ess_reader, feeds_reader
+from smartfeeds.features.polling.source_items import with_source
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.formats.items import FeedDocument, ImportedItem
-from smartfeeds.formats.source_items import with_source
 from smartfeeds.net.fetch import FetchError, HttpClient, shown
 from smartfeeds.service.context import Context
 from smartfeeds.service.documents import outline_reader
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
-from smartfeeds.sources.documents import ess_reader, feeds_reader
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx, WriteTx
 
 LONGEST_PAUSE_S: Final = 86_400.0

@@ -6,8 +6,8 @@ from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.features.nno.planet import Planet, PlanetSettings
 from smartfeeds.features.nno.settings import NnoSettings
+from smartfeeds.features.polling.documents import ess_reader, feeds_reader
 from smartfeeds.service.documents import outline_reader
-from smartfeeds.sources.documents import ess_reader, feeds_reader
 
 
 def run_planets(host: Host) -> Running:

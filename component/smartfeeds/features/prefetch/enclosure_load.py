@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeVar
 from smartfeeds.core.files import media_type_of
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import SmartfeedsError
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.downloads import (
     PAGE_BYTES,
     PARTIAL_CONTENT,
@@ -33,7 +34,6 @@ from smartfeeds.formats.entry import EntryLink
 from smartfeeds.net.fetch import FetchError, FetchLimits, Stream
 from smartfeeds.net.limiter import HostLimits
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import PREFETCH_BYTES
 
 T = TypeVar("T")

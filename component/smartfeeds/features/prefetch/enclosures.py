@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from smartfeeds.core.model import Node
-from smartfeeds.core.sources import Source, host_of
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.source import Source, host_of
 from smartfeeds.features.prefetch.enclosure import (
     Enclosure,
     EnclosureState,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from smartfeeds.core.model import Node
-from smartfeeds.core.sources import Source, held_reader
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
+from smartfeeds.features.polling.source import Source, held_reader
 from smartfeeds.features.prefetch.enclosure import EnclosureState
 from smartfeeds.formats.entry import enclosures_of
 from smartfeeds.formats.items import ImportedItem

@@ -1,7 +1,7 @@
 """Publishes the items of sources that were held back (`held_items`; RSS-035, RSS-036)."""
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.sources import Source, SourceState, held_reader, publisher_of
+from smartfeeds.features.polling.source import Source, SourceState, held_reader, publisher_of
 from smartfeeds.features.prefetch.held_items import held_items, is_waiting
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import ImportCounts, import_items

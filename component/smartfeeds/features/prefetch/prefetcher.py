@@ -15,6 +15,7 @@ import structlog
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import StoreError
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.prefetch.enclosure_load import AT_ONCE, EnclosureLoad, Pace, PartFile, StreamClient
 from smartfeeds.features.prefetch.queue import (
@@ -32,7 +33,6 @@ from smartfeeds.features.prefetch.queue import (
 from smartfeeds.features.prefetch.windows import Span, current_span
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import PREFETCH_LOADS, EnclosureReading
 
 LOOK_S: Final = 5.0  # the store is read this often, because commands change it, too

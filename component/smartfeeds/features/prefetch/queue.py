@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from smartfeeds.core.polling import next_host_pause
-from smartfeeds.core.sources import Source
+from smartfeeds.features.polling.polls import next_host_pause
+from smartfeeds.features.polling.source import Source
 from smartfeeds.features.prefetch.downloads import FileVersion
 from smartfeeds.features.prefetch.enclosure import (
     MAX_FAILURES,

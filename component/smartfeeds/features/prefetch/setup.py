@@ -5,13 +5,13 @@ from dataclasses import replace
 from ipaddress import ip_network
 
 from smartfeeds.app.config import Settings
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
 from smartfeeds.features.prefetch.prefetcher import Prefetcher
 from smartfeeds.net.fetch import Fetcher
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.files import FileFolder
 from smartfeeds.telemetry import EnclosureReading
 

@@ -14,8 +14,15 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from smartfeeds.core.public_address import without_secrets
-from smartfeeds.core.source_entries import NO_WORDS, DocumentEntry, EntryKey, EntryWords, link_key, respellings
 from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
+from smartfeeds.features.polling.source_entries import (
+    NO_WORDS,
+    DocumentEntry,
+    EntryKey,
+    EntryWords,
+    link_key,
+    respellings,
+)
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.items import FeedDocument, ImportedItem, SkippedItem

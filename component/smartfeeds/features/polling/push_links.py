@@ -12,9 +12,9 @@ from typing import Final
 from lxml import etree
 
 from smartfeeds.core.push_targets import HTTP_POST, PushTarget
-from smartfeeds.core.sources import PushKind
 from smartfeeds.core.text import counted
 from smartfeeds.errors import FeedError
+from smartfeeds.features.polling.source import PushKind
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES

@@ -3,15 +3,15 @@
 import contextlib
 from dataclasses import dataclass
 
-from smartfeeds.core.polling import GOOD, after_answer, hinted_s
-from smartfeeds.core.sources import Source, host_of
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError
+from smartfeeds.features.polling.answers import failed_answer, good_answer, whole
+from smartfeeds.features.polling.polls import GOOD, after_answer, hinted_s
+from smartfeeds.features.polling.reading import ACCEPT_SOURCE, SourceDocument, read_source
+from smartfeeds.features.polling.source import Source, host_of
+from smartfeeds.features.polling.tools import DocumentRunner, read_here
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES, PageLink, links_of
 from smartfeeds.net.fetch import Fetcher, FetchError, Hop, Response, Sender
-from smartfeeds.sources.answers import failed_answer, good_answer, whole
-from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, read_source
-from smartfeeds.sources.tools import DocumentRunner, read_here
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from smartfeeds.core.source_entries import EntryKey
-from smartfeeds.core.sources import Source, host_of
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.paging import Paging
-from smartfeeds.formats.source_items import SourceItem
+from smartfeeds.features.polling.paging import Paging
+from smartfeeds.features.polling.reading import SourceDocument
+from smartfeeds.features.polling.source import Source, host_of
+from smartfeeds.features.polling.source_entries import EntryKey
+from smartfeeds.features.polling.source_import import known_keys
+from smartfeeds.features.polling.source_items import SourceItem
 from smartfeeds.net.fetch import FetchError, shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.source_import import known_keys
-from smartfeeds.sources.reading import SourceDocument
 
 MAX_PAGES: Final = 10  # at a gap
 

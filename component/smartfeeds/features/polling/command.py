@@ -30,8 +30,14 @@ from smartfeeds.console import (
 )
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT
-from smartfeeds.core.polling import REPAIRED, paused, resumed
-from smartfeeds.core.sources import (
+from smartfeeds.core.text import counted
+from smartfeeds.core.times import format_second
+from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.checking import SourceReport, check_source
+from smartfeeds.features.polling.own_lists import add_list
+from smartfeeds.features.polling.polls import REPAIRED, paused, resumed
+from smartfeeds.features.polling.push_links import described
+from smartfeeds.features.polling.source import (
     LEAST_CHOSEN_S,
     MAX_HISTORY,
     TOLD_AT_FIRST,
@@ -44,20 +50,21 @@ from smartfeeds.core.sources import (
     node_names_of,
     publisher_of,
 )
-from smartfeeds.core.text import counted
-from smartfeeds.core.times import format_second
-from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.source_lists import read_source_list, write_source_list
+from smartfeeds.features.polling.source_push import newest_push, renew_push
+from smartfeeds.features.polling.sources import (
+    add_source,
+    change_source,
+    find_source,
+    in_own_node,
+    poll_now,
+    remove_source,
+)
 from smartfeeds.features.prefetch.enclosure import parse_rule
-from smartfeeds.formats.push_links import described
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.admin_rows import Row, source_row
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node
-from smartfeeds.service.source_push import newest_push, renew_push
-from smartfeeds.service.sources import add_source, change_source, find_source, in_own_node, poll_now, remove_source
-from smartfeeds.sources.checking import SourceReport, check_source
-from smartfeeds.sources.own_lists import add_list
-from smartfeeds.sources.source_lists import read_source_list, write_source_list
 from smartfeeds.store.base import OpenMode, WriteTx
 
 LOOK_S = 5.0  # for the look at a feed that is added

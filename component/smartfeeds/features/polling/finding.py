@@ -5,13 +5,13 @@ People know the address of a blog, not that of its feed: a page that links to fe
 
 from typing import Final
 
-from smartfeeds.core.sources import FoundFeed, Source, is_own, new_source
 from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.features.polling.checking import SourceReport, check_source
+from smartfeeds.features.polling.poller import Poller
+from smartfeeds.features.polling.source import FoundFeed, Source, is_own, new_source
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.autodiscovery import LinkType, PageLink
 from smartfeeds.net.fetch import Fetcher
-from smartfeeds.sources.checking import SourceReport, check_source
-from smartfeeds.sources.poller import Poller
-from smartfeeds.sources.tools import SourceTools
 
 # Searches at once. Each waits for a server that a person has named, so they must not use up all requests.
 AT_ONCE: Final = 8

@@ -1,6 +1,6 @@
 """Sources: feeds of other servers that fill nodes (SRC-006, SRC-015, SRC-037, SRC-047, SRC-078, SRC-085).
 
-`core.polling` decides when a source is requested. Times are microseconds since the Unix epoch.
+`polls` decides when a source is requested. Times are microseconds since the Unix epoch.
 """
 
 import json

@@ -1,9 +1,11 @@
-"""Sources, their entries and the pauses of their hosts in SQL (`core.sources`, `core.source_entries`)."""
+"""Sources, their entries and the pauses of their hosts in SQL (`source`, `source_entries`)."""
 
 from collections.abc import Sequence
 
-from smartfeeds.core.source_entries import EntryKey, EntryPresence, SourceEntry
-from smartfeeds.core.sources import (
+from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import StoreError
+from smartfeeds.features.polling.source import (
     HostPause,
     Source,
     SourceState,
@@ -14,9 +16,7 @@ from smartfeeds.core.sources import (
     load_progress,
     load_source_settings,
 )
-from smartfeeds.core.text import is_xml_text
-from smartfeeds.core.times import US_PER_S
-from smartfeeds.errors import StoreError
+from smartfeeds.features.polling.source_entries import EntryKey, EntryPresence, SourceEntry
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import CORRUPT, undamaged
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites

@@ -1,13 +1,13 @@
-"""From the response of a source's server to the answer that `core.polling` decides by (SRC-033 to SRC-045)."""
+"""From the response of a source's server to the answer that `polls` decides by (SRC-033 to SRC-045)."""
 
 from ipaddress import ip_address
 
-from smartfeeds.core.polling import AnswerKind, PollAnswer, may_store_redirect
-from smartfeeds.core.sources import Source, host_of
+from smartfeeds.features.polling.freshness import fresh_s
+from smartfeeds.features.polling.polls import AnswerKind, PollAnswer, may_store_redirect
+from smartfeeds.features.polling.reading import SourceDocument
+from smartfeeds.features.polling.source import Source, host_of
 from smartfeeds.net.addresses import is_public
 from smartfeeds.net.fetch import FetchError, Response
-from smartfeeds.sources.freshness import fresh_s
-from smartfeeds.sources.reading import SourceDocument
 
 _TOO_MANY = 429
 _GONE = 410

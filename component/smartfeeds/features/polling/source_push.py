@@ -1,6 +1,6 @@
 """Subscriptions of sources at hubs and clouds: use cases over one transaction (WS-091 to WS-141, RC-054 to RC-078).
 
-`core.source_push` decides. The rows are shared by the poller, the requests to hubs, the callback paths and commands.
+`push_states` decides. The rows are shared by the poller, the requests to hubs, the callback paths and commands.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from smartfeeds.core import polling
-from smartfeeds.core import source_push as state
 from smartfeeds.core.push_targets import MAX_TARGETS, PushOffer, same_address
-from smartfeeds.core.source_push import (
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling import polls as polling
+from smartfeeds.features.polling import push_states as state
+from smartfeeds.features.polling.push_states import (
     FOLLOWING,
     FORGERIES,
     MISSES,
@@ -22,11 +24,9 @@ from smartfeeds.core.source_push import (
     Task,
     is_late,
 )
-from smartfeeds.core.sources import PushKind, Reach, Source
-from smartfeeds.core.times import US_PER_S
-from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.source import PushKind, Reach, Source
+from smartfeeds.features.polling.sources import SPREAD_S
 from smartfeeds.service.context import Context
-from smartfeeds.service.sources import SPREAD_S
 from smartfeeds.store.base import ReadTx, WriteTx
 
 MAX_CHALLENGE_CHARACTERS: Final = 1_024

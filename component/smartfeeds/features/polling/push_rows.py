@@ -1,15 +1,15 @@
-"""Subscriptions of sources at hubs and clouds in SQL (`core.source_push`)."""
+"""Subscriptions of sources at hubs and clouds in SQL (`push_states`)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from smartfeeds.core.push_targets import NO_TARGET
-from smartfeeds.core.source_push import FOLLOWING, PushState, SourcePush, dump_details, with_details
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.features.polling.push_states import FOLLOWING, PushState, SourcePush, dump_details, with_details
+from smartfeeds.features.polling.rows import SPREAD_FACTOR, SPREAD_MODULUS
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_sources import SPREAD_FACTOR, SPREAD_MODULUS
 from smartfeeds.store.sql_tables import SOURCE_PUSH, first_due
 
 _DUE = first_due(SOURCE_PUSH)

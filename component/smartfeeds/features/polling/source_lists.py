@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from smartfeeds.core.feed_address import AddressError, parse_address
-from smartfeeds.core.sources import Source
 from smartfeeds.core.urls import xmpp_uri
+from smartfeeds.features.polling.source import Source
 from smartfeeds.formats.atom import SYNCS
 from smartfeeds.formats.opml import (
     ADDRESS,

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from smartfeeds.core.polling import REPAIRED
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.push_targets import PushOffer, offer_of, same_address
-from smartfeeds.core.sources import NO_HINTS, DocumentHints, Source, filter_of, is_own
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import View, matches
 from smartfeeds.errors import Condition, FeedError, FormatError
+from smartfeeds.features.polling.poll_hints import poll_hints
+from smartfeeds.features.polling.polls import REPAIRED
+from smartfeeds.features.polling.push_links import NO_LINKS, PushLinks, document_links, push_links
+from smartfeeds.features.polling.source import NO_HINTS, DocumentHints, Source, filter_of, is_own
+from smartfeeds.features.polling.source_items import SourceItem, source_items
+from smartfeeds.features.polling.source_lists import feeds_of
 from smartfeeds.formats.atom import LINK, SOURCE, address_of_source, read_traits
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.documents import read_document
@@ -21,12 +25,8 @@ from smartfeeds.formats.encodings import in_utf8
 from smartfeeds.formats.ess import looks_like_ess, read_either
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.opml import read_outline
-from smartfeeds.formats.poll_hints import poll_hints
-from smartfeeds.formats.push_links import NO_LINKS, PushLinks, document_links, push_links
-from smartfeeds.formats.source_items import SourceItem, source_items
 from smartfeeds.formats.web_page import PAGE_FORMAT, read_page
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.sources.source_lists import feeds_of
 from smartfeeds.sync.copies import origin_of
 
 ACCEPT_SOURCE: Final = (

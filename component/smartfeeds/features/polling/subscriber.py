@@ -1,7 +1,7 @@
 """Requests to hubs and clouds: subscribes, renews and unsubscribes when that is due (WS-099 to WS-107, WS-115, WS-137).
 
 Due times are in the store. One task reads which subscriptions are due, one a host, and starts a request for each of
-them. `core.source_push` makes the decisions.
+them. `push_states` makes the decisions.
 """
 
 import asyncio
@@ -12,14 +12,12 @@ from urllib.parse import urlencode
 
 import structlog
 
-from smartfeeds.core.source_push import LEASE_WISH_S, PushState, RequestResult, SourcePush, Task
-from smartfeeds.core.sources import PushKind
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
-from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer, CallbackClient
-from smartfeeds.net.fetch import shown
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.source_push import (
+from smartfeeds.features.polling.push_keys import callback_url
+from smartfeeds.features.polling.push_states import LEASE_WISH_S, PushState, RequestResult, SourcePush, Task
+from smartfeeds.features.polling.source import PushKind
+from smartfeeds.features.polling.source_push import (
     FORGOTTEN_S,
     begin_pushes,
     begin_task,
@@ -31,8 +29,10 @@ from smartfeeds.service.source_push import (
     reach_of,
     spread_pushes,
 )
-from smartfeeds.sources.push_keys import callback_url
-from smartfeeds.sources.tools import SourceTools
+from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer, CallbackClient
+from smartfeeds.net.fetch import shown
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.telemetry import SOURCE_PUSH_REQUESTS, SourcePushReading
 
 AT_ONCE: Final = 20  # hosts that requests are in progress at
@@ -58,7 +58,7 @@ class PushClients(NamedTuple):
 
 
 class CloudRegistrar(Protocol):
-    """Registers at clouds, as `sources.clouds` implements it."""
+    """Registers at clouds, as `clouds` implements it."""
 
     async def register(self, client: CallbackClient, push: SourcePush) -> RequestResult:
         """The result of a registration."""

@@ -1,7 +1,7 @@
 """Polls the sources of the store when they are due (SRC-001 to SRC-047, SRC-076).
 
 Due times are in the store. One task reads which sources are due, one a host, and starts a poll for each of them. So a
-host with thousands of feeds takes one place, and a restart changes no time. `core.polling` makes the decisions.
+host with thousands of feeds takes one place, and a restart changes no time. `polls` makes the decisions.
 """
 
 import asyncio
@@ -13,23 +13,23 @@ from typing import Final, NamedTuple
 import structlog
 
 from smartfeeds.core.consumers import BROKEN
-from smartfeeds.core.polling import GOOD, REPAIRED, AnswerKind, PollAnswer, next_host_pause, validators_at
-from smartfeeds.core.sources import HostPause, Source, SourceState, host_of, is_own
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import FeedError, StoreError
+from smartfeeds.features.polling.answers import busy_host, failed_answer, good_answer, whole
+from smartfeeds.features.polling.history import with_history
+from smartfeeds.features.polling.own_lists import adopt_own_lists, read_own_list
+from smartfeeds.features.polling.polls import GOOD, REPAIRED, AnswerKind, PollAnswer, next_host_pause, validators_at
+from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
+from smartfeeds.features.polling.reading import ACCEPT_SOURCE, SourceDocument, offer_in, read_source
+from smartfeeds.features.polling.source import HostPause, Source, SourceState, host_of, is_own
+from smartfeeds.features.polling.source_import import SourceContent, StoredPoll, store_poll
+from smartfeeds.features.polling.source_push import PolledOffer
+from smartfeeds.features.polling.sources import begin_polls, read_due, sharing_address
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.fetch import Fetcher, FetchError, Response, Sender, shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.source_import import SourceContent, StoredPoll, store_poll
-from smartfeeds.service.source_push import PolledOffer
-from smartfeeds.service.sources import begin_polls, read_due, sharing_address
-from smartfeeds.sources.answers import busy_host, failed_answer, good_answer, whole
-from smartfeeds.sources.history import with_history
-from smartfeeds.sources.own_lists import adopt_own_lists, read_own_list
-from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
-from smartfeeds.sources.reading import ACCEPT_SOURCE, SourceDocument, offer_in, read_source
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import SOURCE_BYTES, SOURCE_ITEMS, SOURCE_POLLS, SourceReadings
 
 # Polls in progress, those that wait for a turn included. As many as `POLL_LIMITS` admits, slow ones too, and as many

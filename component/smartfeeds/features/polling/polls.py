@@ -12,7 +12,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Backoff
-from smartfeeds.core.sources import (
+from smartfeeds.core.times import EPOCH, US_PER_S
+from smartfeeds.core.validators import NO_VALIDATORS, Validators
+from smartfeeds.features.polling.source import (
     MAX_URL_BYTES,
     NO_HINTS,
     DocumentHints,
@@ -23,8 +25,6 @@ from smartfeeds.core.sources import (
     SourceProgress,
     SourceState,
 )
-from smartfeeds.core.times import EPOCH, US_PER_S
-from smartfeeds.core.validators import NO_VALIDATORS, Validators
 
 MINUTE_S: Final = 60
 HOUR_S: Final = 3_600

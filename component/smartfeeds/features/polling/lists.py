@@ -6,14 +6,14 @@ from functools import partial
 from typing import Final
 
 from smartfeeds.core.model import Node
-from smartfeeds.core.polling import UNLISTED, resumed, unlisted
 from smartfeeds.core.public_address import without_secrets
-from smartfeeds.core.sources import Source, SourceState, new_source
 from smartfeeds.core.text import counted
 from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.features.polling.polls import UNLISTED, resumed, unlisted
+from smartfeeds.features.polling.source import Source, SourceState, new_source
+from smartfeeds.features.polling.sources import add_source, in_own_node
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.requests import Answer, Request
-from smartfeeds.service.sources import add_source, in_own_node
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # The sources of a list, including those that it does not name any more: a foreign server chooses their number.

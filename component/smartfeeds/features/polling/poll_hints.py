@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from smartfeeds.core.sources import NO_HINTS, DocumentHints
+from smartfeeds.features.polling.source import NO_HINTS, DocumentHints
 from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.items import FeedDocument

@@ -10,20 +10,20 @@ from typing import Final
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT, Edge, Node, NodeKind, Slice
 from smartfeeds.core.own_address import own_nodes, own_path
-from smartfeeds.core.sources import Source, SourceSettings, new_source
 from smartfeeds.core.text import counted
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.validators import Validators
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.source import Source, SourceSettings, new_source
+from smartfeeds.features.polling.source_lists import read_source_list
+from smartfeeds.features.polling.sources import add_source
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.net.fetch import FetchError, Response
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.placing import MAX_OUTLINE
-from smartfeeds.service.sources import add_source
 from smartfeeds.service.syncing import shown
-from smartfeeds.sources.source_lists import read_source_list
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.publishing import SharedOutline
 

@@ -11,19 +11,19 @@ import structlog
 
 from smartfeeds.app.config import Settings
 from smartfeeds.features.mirrors.mirror_hub import HubOptions
+from smartfeeds.features.polling.clouds import Clouds
+from smartfeeds.features.polling.finding import FeedFinder
+from smartfeeds.features.polling.poller import PollClients, Poller
+from smartfeeds.features.polling.push_inbox import PushInbox
+from smartfeeds.features.polling.sources import set_configured_sources
+from smartfeeds.features.polling.subscriber import PushClients, PushOptions, Subscriber
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.setup import Prefetch
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.sources import set_configured_sources
-from smartfeeds.sources.clouds import Clouds
-from smartfeeds.sources.finding import FeedFinder
-from smartfeeds.sources.poller import PollClients, Poller
-from smartfeeds.sources.push_inbox import PushInbox
-from smartfeeds.sources.subscriber import PushClients, PushOptions, Subscriber
-from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import EnclosureReading, SourcePushReading, SourceReadings
 
 Work = Callable[[], Coroutine[None, None, None]]

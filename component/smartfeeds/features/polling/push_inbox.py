@@ -14,15 +14,15 @@ from urllib.parse import quote
 import structlog
 
 from smartfeeds.core.push_targets import same_address
-from smartfeeds.core.source_push import MAX_CURSOR_CHARACTERS, MAX_PUSH_BYTES, OVER, SourcePush, is_signed
-from smartfeeds.core.sources import PushKind, Source
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import FeedError, StoreError
-from smartfeeds.net.bodies import Body, BodyError
-from smartfeeds.net.fetch import FetchError, shown
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.source_import import store_push
-from smartfeeds.service.source_push import (
+from smartfeeds.features.polling.poller import PollClients, sender_to
+from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
+from smartfeeds.features.polling.push_states import MAX_CURSOR_CHARACTERS, MAX_PUSH_BYTES, OVER, SourcePush, is_signed
+from smartfeeds.features.polling.reading import ACCEPT_SOURCE, read_push
+from smartfeeds.features.polling.source import PushKind, Source
+from smartfeeds.features.polling.source_import import store_push
+from smartfeeds.features.polling.source_push import (
     Delivery,
     HubCheck,
     IncomingPush,
@@ -32,11 +32,11 @@ from smartfeeds.service.source_push import (
     take_hint,
     take_push,
 )
-from smartfeeds.sources.poller import PollClients, sender_to
-from smartfeeds.sources.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
-from smartfeeds.sources.reading import ACCEPT_SOURCE, read_push
-from smartfeeds.sources.subscriber import PushOptions
-from smartfeeds.sources.tools import SourceTools
+from smartfeeds.features.polling.subscriber import PushOptions
+from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.net.bodies import Body, BodyError
+from smartfeeds.net.fetch import FetchError, shown
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.telemetry import SOURCE_ITEMS, SOURCE_PUSHES
 
 # The bytes of pushes that wait to be stored, of all sources and of one. A hub repeats what is refused beyond them.

@@ -5,25 +5,32 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from smartfeeds.core import polling
 from smartfeeds.core.model import QUIET, Item, Node, NodeEvent
 from smartfeeds.core.options import FormFields
-from smartfeeds.core.source_entries import EntryKey, EntryPresence, EntryWords, SourceEntry, assign_items, is_version
-from smartfeeds.core.sources import HostPause, Source, SourceState, publisher_of
+from smartfeeds.features.polling import polls as polling
+from smartfeeds.features.polling.lists import follow_list
+from smartfeeds.features.polling.paging import HISTORY_NS
+from smartfeeds.features.polling.source import HostPause, Source, SourceState, publisher_of
+from smartfeeds.features.polling.source_entries import (
+    EntryKey,
+    EntryPresence,
+    EntryWords,
+    SourceEntry,
+    assign_items,
+    is_version,
+)
+from smartfeeds.features.polling.source_items import SourceItem, entry_words, fitted
+from smartfeeds.features.polling.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
 from smartfeeds.features.prefetch.enclosures import note_enclosures
 from smartfeeds.features.prefetch.held_items import held_items, hold_back
 from smartfeeds.features.prefetch.held_release import release_held
 from smartfeeds.formats.atom import derived_id, digest_id, id_and_updated
 from smartfeeds.formats.items import FeedDocument, ImportedItem
-from smartfeeds.formats.paging import HISTORY_NS
 from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.rss_channel import Channel
-from smartfeeds.formats.source_items import SourceItem, entry_words, fitted
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
 from smartfeeds.service.items import next_key
-from smartfeeds.service.source_lists import follow_list
-from smartfeeds.service.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
 from smartfeeds.service.syncing import read_shared
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.copies import knows, origin_of

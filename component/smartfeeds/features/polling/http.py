@@ -11,11 +11,12 @@ from http import HTTPStatus
 from typing import Final, Protocol
 from urllib.parse import parse_qs, unquote_plus
 
-from smartfeeds.core.source_push import LONGEST_LEASE_S, MAX_PUSH_BYTES
-from smartfeeds.core.sources import PushKind
 from smartfeeds.features.cloud import soap, xml_rpc
 from smartfeeds.features.cloud.messages import read_notification, read_remote_call
 from smartfeeds.features.cloud.remote_calls import RemoteCallError
+from smartfeeds.features.polling.push_states import LONGEST_LEASE_S, MAX_PUSH_BYTES
+from smartfeeds.features.polling.source import PushKind
+from smartfeeds.features.polling.source_push import Delivery, HubCheck, IncomingPush
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, charset_of
 from smartfeeds.http.calls import HttpCall
@@ -23,7 +24,6 @@ from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.quotas import Quota
 from smartfeeds.http.replies import Reply
-from smartfeeds.service.source_push import Delivery, HubCheck, IncomingPush
 from smartfeeds.threads import OwnThreads
 
 MAX_NOTIFICATION_BYTES: Final = 65_536
@@ -65,7 +65,7 @@ _STATUSES: Final = {
 
 
 class SourcePushes(Protocol):
-    """The subscriptions, as `sources.push_inbox` implements them. All methods raise StoreError."""
+    """The subscriptions, as `push_inbox` implements them. All methods raise StoreError."""
 
     async def kind(self, token: str) -> PushKind | None:
         """The kind of a path; NONE if its subscription is over, None if there never was one."""

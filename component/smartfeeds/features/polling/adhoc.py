@@ -3,9 +3,8 @@
 
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.sources import LEAST_CHOSEN_S, MAX_URL_BYTES, Source, SourceSettings
 from smartfeeds.core.times import format_second
-from smartfeeds.service.admin_sources import (
+from smartfeeds.features.polling.requests import (
     AddSource,
     ChangeSource,
     ListSources,
@@ -13,6 +12,7 @@ from smartfeeds.service.admin_sources import (
     SourceList,
     SourceShown,
 )
+from smartfeeds.features.polling.source import LEAST_CHOSEN_S, MAX_URL_BYTES, Source, SourceSettings
 from smartfeeds.xmpp.command_fields import form_step, number_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, is_whole, list_steps, position_of
 from smartfeeds.xmpp.commands import Audience, CommandForm, CommandResult, StepInput, note_result, project_command

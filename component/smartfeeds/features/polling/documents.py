@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from smartfeeds.core.model import NO_LIMIT
-from smartfeeds.core.sources import held_reader
+from smartfeeds.features.polling.source import held_reader
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 

@@ -1,1 +1,0 @@
-"""What comes in from elsewhere: mirrors, and nodes that are filled from feeds of others."""

@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from smartfeeds.bot.bot import BURST, UNKNOWN
-from smartfeeds.bot.commands import COMMANDS
-from smartfeeds.bot.delivery import AWAY_US, BACKOFF, GIVE_UP_S
-from smartfeeds.bot.reading import PAGE
-from smartfeeds.xmpp.chat import HISTORY
+from smartfeeds.features.bot.bot import BURST, UNKNOWN
+from smartfeeds.features.bot.commands import COMMANDS
+from smartfeeds.features.bot.delivery import AWAY_US, BACKOFF, GIVE_UP_S
+from smartfeeds.features.bot.reading import PAGE
+from smartfeeds.features.bot.stanzas import HISTORY
 
 TEXT = (Path(__file__).parents[2] / "docs" / "bot.md").read_text()
 

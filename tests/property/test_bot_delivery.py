@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from smartfeeds.bot.delivery import Call, ChatSender, is_message_id
-from smartfeeds.bot.follows import consumer_of, follow
-from smartfeeds.bot.render import Links
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, RetryAfter
 from smartfeeds.errors import LinkError
+from smartfeeds.features.bot.delivery import Call, ChatSender, is_message_id
+from smartfeeds.features.bot.follows import consumer_of, follow
+from smartfeeds.features.bot.render import Links
 from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import BOB, FEED, SERVICE, World, entry, jid

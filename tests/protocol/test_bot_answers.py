@@ -3,10 +3,10 @@
 import pytest
 from lxml import etree
 
-from smartfeeds.bot.conversation import Conversation
-from smartfeeds.bot.grammar import READ_CHARACTERS
-from smartfeeds.bot.reading import pull_newest
 from smartfeeds.core.model import Item
+from smartfeeds.features.bot.conversation import Conversation
+from smartfeeds.features.bot.grammar import READ_CHARACTERS
+from smartfeeds.features.bot.reading import pull_newest
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Publish
 from support.chat import body_of, send, write
@@ -187,7 +187,7 @@ async def test_edit_does_not_overwrite_a_change_that_it_has_not_seen(
         await component.app.service.handle(Publish(c.actor, DOMAIN, "wall", items[-1].id, draft))
         return items
 
-    monkeypatch.setattr("smartfeeds.bot.posting.pull_newest", changed_meanwhile)
+    monkeypatch.setattr("smartfeeds.features.bot.posting.pull_newest", changed_meanwhile)
     assert await write(component, ALICE, "edit wall New") == ["The item has changed meanwhile. Try again."]
     assert await entries(component, "wall") == [("Meanwhile", [])]
 

@@ -1,6 +1,6 @@
 """The lists of the bot with many subscriptions, and with feeds that were closed since."""
 
-from smartfeeds.bot import schedule
+from smartfeeds.features.bot import schedule
 from support.chat import write
 from support.component import ALICE, BOB, Component, Starter, bare, ok
 

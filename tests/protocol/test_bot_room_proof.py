@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from smartfeeds.bot.room_verifier import VALID_S
 from smartfeeds.core.jid import Jid
+from smartfeeds.features.bot.room_verifier import VALID_S
 from smartfeeds.xmpp.stream import ComponentStream
 from support.chat import body_of, deliver, write
 from support.component import ALICE, BOB, CONFERENCE_INFO, DOMAIN, ITEMS, NS, Component, Element, Starter, bare

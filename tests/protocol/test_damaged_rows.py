@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.push_targets import PushTarget
+from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.cloud import protocol as rsscloud
 from smartfeeds.features.hub import protocol as websub

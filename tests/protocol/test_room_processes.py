@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from smartfeeds.bot.rooms import Room, Rooms
+from smartfeeds.features.bot.rooms import Room, Rooms
 from support.chat import body_of, deliver
 from support.component import ALICE, BOB, Component, Starter
 from support.processes import joined

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from smartfeeds.core.chat import DAILY, ChatRow, ChatSettings, Digest, QuietHours
+from smartfeeds.features.bot.chat import DAILY, ChatRow, ChatSettings, Digest, QuietHours
 from smartfeeds.store.base import Store, WriteTx
 
 PERSON = ChatRow(

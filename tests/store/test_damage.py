@@ -9,11 +9,11 @@ import pytest
 from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.cli.findings import CheckState
 from smartfeeds.cli.probe_items import check_items
-from smartfeeds.core.chat import ChatSettings, dump_chat_settings
 from smartfeeds.core.model import Slice
 from smartfeeds.core.text import escape
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError
+from smartfeeds.features.bot.chat import ChatSettings, dump_chat_settings
 from smartfeeds.features.mirrors.mirror import Mirror, dump_settings
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import maintenance, migrations

@@ -11,7 +11,6 @@ from lxml import etree
 
 from smartfeeds.cli.personal import ErasureSettings
 from smartfeeds.core.blocklist import ListKind
-from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.erasures import Erasure, ErasurePhase
 from smartfeeds.core.files import FeedFile
@@ -23,6 +22,7 @@ from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
 from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.hub.protocol import HubTerms, dump_terms
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror

@@ -20,7 +20,6 @@ from psycopg import sql
 
 import smartfeeds
 from smartfeeds.core.blocklist import ListKind
-from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
 from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.core.files import FeedFile
@@ -46,6 +45,7 @@ from smartfeeds.core.tokens import Token, TokenScope
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
+from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.polling.push_states import dump_details, new_push

@@ -13,8 +13,8 @@ from prometheus_client.metrics import MetricWrapperBase
 
 import smartfeeds
 from smartfeeds.app.config import CONFIGURATION, ENV_DELIMITER, ENV_PREFIX
-from smartfeeds.bot.commands import COMMANDS as CHAT_COMMANDS
 from smartfeeds.cli import main
+from smartfeeds.features.bot.commands import COMMANDS as CHAT_COMMANDS
 from smartfeeds.store import migrate
 from smartfeeds.store.migrate_postgres import create_schema
 from smartfeeds.telemetry import REGISTRY

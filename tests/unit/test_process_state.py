@@ -38,9 +38,9 @@ HOSTS = Bound("requests to one host")
 STATES = {
     "app.lifecycle.App": LOCAL,
     "app.background.BackgroundTasks": LOCAL,
-    "bot.delivery.ChatSender": OWNED,
-    "bot.room_verifier.RoomVerifier": LOCAL,  # what addresses are; each process asks for itself, once a minute
-    "bot.rooms.Rooms": Checked("protocol/test_room_processes.py::test_each_process_answers_what_it_receives"),
+    "features.bot.delivery.ChatSender": OWNED,
+    "features.bot.room_verifier.RoomVerifier": LOCAL,  # what addresses are; each process asks for itself, once a minute
+    "features.bot.rooms.Rooms": Checked("protocol/test_room_processes.py::test_each_process_answers_what_it_receives"),
     "core.fairness.FairOrder": LOCAL,
     "core.interests.Interests": Checked("protocol/test_notify.py::test_newest_item_comes_once_from_several_processes"),
     "core.last_items.LastItems": LOCAL,  # a resource may receive the newest item once from each process
@@ -147,7 +147,7 @@ CONTAINERS = {
 }
 # Functions whose results are kept. Each of them returns the same for the same arguments, whatever a store contains.
 PURE = {
-    "bot.schedule": {"_zones"},
+    "features.bot.schedule": {"_zones"},
     "core.person": {"_pattern", "hint"},
     "core.filters": {"_known_fold", "change_facets"},
     "core.stringprep": {"_flags", "_folded", "_without_ignored"},

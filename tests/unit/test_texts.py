@@ -9,11 +9,11 @@ from string import Formatter
 
 import pytest
 
-from smartfeeds.bot import usages
-from smartfeeds.bot.commands import COMMANDS, COMMANDS_BY_WORD
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import NodeOptions, OptionLimits
 from smartfeeds.errors import FeedError
+from smartfeeds.features.bot import usages
+from smartfeeds.features.bot.commands import COMMANDS, COMMANDS_BY_WORD
 from smartfeeds.texts import DOMAIN, LANGUAGES, LOCALE, Texts, choose_language
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,6 @@ import structlog
 
 from smartfeeds import __version__, system
 from smartfeeds.app.background import BackgroundTasks
-from smartfeeds.app.bot_setup import make_bot
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Host
 from smartfeeds.app.http_setup import http_options
@@ -35,6 +34,7 @@ from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
+from smartfeeds.features.bot.setup import make_bot
 from smartfeeds.features.callbacks.setup import callback_client, make_cloud, make_hub
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors

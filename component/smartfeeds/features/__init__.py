@@ -2,6 +2,7 @@
 
 from smartfeeds.app.feature import Feature
 from smartfeeds.features.archive import ARCHIVE
+from smartfeeds.features.bot import BOT
 from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.cloud import CLOUD
 from smartfeeds.features.conflicts import CONFLICTS
@@ -14,6 +15,7 @@ from smartfeeds.features.prefetch import PREFETCH
 
 FEATURES: tuple[Feature, ...] = (
     ARCHIVE,
+    BOT,
     CALLBACKS,
     CLOUD,
     CONFLICTS,

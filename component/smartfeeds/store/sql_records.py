@@ -3,10 +3,10 @@
 No other table refers to these.
 """
 
-from smartfeeds.core.chat import ChatRow, dump_chat_settings, load_chat_settings
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.validators import KnownDocument, Validators
+from smartfeeds.features.bot.chat import ChatRow, dump_chat_settings, load_chat_settings
 from smartfeeds.features.mirrors.mirror import MirrorRow, dump_settings, dump_states, load_settings, load_states
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged

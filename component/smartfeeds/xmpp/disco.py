@@ -18,11 +18,11 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import entry_path, feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.bot.stanzas import FEATURES as CHAT_FEATURES
 from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp import service_queries
-from smartfeeds.xmpp.chat import FEATURES as CHAT_FEATURES
 from smartfeeds.xmpp.commands import Command, CommandList, ListCommands, table_of
 from smartfeeds.xmpp.decode import ACTIONS
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of

@@ -20,13 +20,7 @@ import structlog
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import FormFields
 from smartfeeds.errors import UNKNOWN_OUTCOME, Condition, FeedError, StoreError, UnknownOutcomeError
-from smartfeeds.service import requests as r
-from smartfeeds.service.subscriptions import Bounce
-from smartfeeds.service.use_cases import UseCases
-from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.authorization import read_authorization
-from smartfeeds.xmpp.calls import AddressReader, IncomingIq, StanzaAddress
-from smartfeeds.xmpp.chat import (
+from smartfeeds.features.bot.stanzas import (
     ANY_TYPE,
     MESSAGES,
     ChatMessage,
@@ -38,6 +32,12 @@ from smartfeeds.xmpp.chat import (
     error_condition,
     read_room_presence,
 )
+from smartfeeds.service import requests as r
+from smartfeeds.service.subscriptions import Bounce
+from smartfeeds.service.use_cases import UseCases
+from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.authorization import read_authorization
+from smartfeeds.xmpp.calls import AddressReader, IncomingIq, StanzaAddress
 from smartfeeds.xmpp.command_sessions import CommandSessions
 from smartfeeds.xmpp.commands import (
     COMMAND,

@@ -4,9 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from smartfeeds.bot.schedule import due_us, find_zone, parse_minute, parse_quiet
-from smartfeeds.core.chat import DAILY, ChatSettings, Digest, QuietHours, dump_chat_settings, load_chat_settings
 from smartfeeds.core.times import format_datetime, parse_datetime
+from smartfeeds.features.bot.chat import DAILY, ChatSettings, Digest, QuietHours, dump_chat_settings, load_chat_settings
+from smartfeeds.features.bot.schedule import due_us, find_zone, parse_minute, parse_quiet
 
 NIGHT = QuietHours(22 * 60, 7 * 60)
 LUNCH = QuietHours(12 * 60, 13 * 60)

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from smartfeeds.bot.follows import follow
 from smartfeeds.cli.common import bare_jid, config_option, json_option, output_option, private_option, read_settings
 from smartfeeds.cli.fetching import allowed_networks
 from smartfeeds.cli.files import whole_file
@@ -33,6 +32,7 @@ from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.bot.follows import follow
 from smartfeeds.features.polling.checking import SourceReport, check_source
 from smartfeeds.features.polling.own_lists import add_list
 from smartfeeds.features.polling.polls import REPAIRED, paused, resumed

@@ -8,13 +8,13 @@ import asyncio
 import hashlib
 from urllib.parse import unquote
 
-from smartfeeds.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError
-from smartfeeds.bot.grammar import arguments, take
-from smartfeeds.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
-from smartfeeds.bot.schedule import format_local
-from smartfeeds.bot.usages import CONFLICTS, SETTLE
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError
+from smartfeeds.features.bot.grammar import arguments, take
+from smartfeeds.features.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
+from smartfeeds.features.bot.schedule import format_local
+from smartfeeds.features.bot.usages import CONFLICTS, SETTLE
 from smartfeeds.features.conflicts.requests import (
     CombinedText,
     ConflictedItem,

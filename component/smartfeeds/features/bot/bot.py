@@ -12,17 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from smartfeeds.bot.approvals import explain
-from smartfeeds.bot.commands import run_command, unknown_command
-from smartfeeds.bot.conversation import Conversation, FeedReader, Reply, Tools
-from smartfeeds.bot.delivery import Call, ChatSender, is_message_id, parse_message_id
-from smartfeeds.bot.follows import KIND
-from smartfeeds.bot.render import NAME_CHARACTERS, Links, cut
-from smartfeeds.bot.room_letters import read_news, write_news
-from smartfeeds.bot.room_verifier import RoomVerifier
-from smartfeeds.bot.rooms import PASSWORD, Requester, Rooms
-from smartfeeds.bot.schedule import find_zone
-from smartfeeds.core.chat import ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.letters import LetterTopic
@@ -33,13 +22,18 @@ from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.errors import StoreError
-from smartfeeds.service.consumers import FIRST
-from smartfeeds.service.context import is_admin, refusal_of
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.requests import Request
-from smartfeeds.service.sign_ins import SignIns
-from smartfeeds.texts import ENGLISH, N_, Texts, choose_language
-from smartfeeds.xmpp.chat import (
+from smartfeeds.features.bot.approvals import explain
+from smartfeeds.features.bot.chat import ChatSettings
+from smartfeeds.features.bot.commands import run_command, unknown_command
+from smartfeeds.features.bot.conversation import Conversation, FeedReader, Reply, Tools
+from smartfeeds.features.bot.delivery import Call, ChatSender, is_message_id, parse_message_id
+from smartfeeds.features.bot.follows import KIND
+from smartfeeds.features.bot.render import NAME_CHARACTERS, Links, cut
+from smartfeeds.features.bot.room_letters import read_news, write_news
+from smartfeeds.features.bot.room_verifier import RoomVerifier
+from smartfeeds.features.bot.rooms import PASSWORD, Requester, Rooms
+from smartfeeds.features.bot.schedule import find_zone
+from smartfeeds.features.bot.stanzas import (
     ChatMessage,
     MessageError,
     MessageKind,
@@ -51,6 +45,12 @@ from smartfeeds.xmpp.chat import (
     encode_message,
     encode_receipt,
 )
+from smartfeeds.service.consumers import FIRST
+from smartfeeds.service.context import is_admin, refusal_of
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.requests import Request
+from smartfeeds.service.sign_ins import SignIns
+from smartfeeds.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.xmpp.limits import RateLimits
 
 BODY_CHARACTERS = 10_000  # a longer answer is cut; no command needs that much
@@ -82,7 +82,7 @@ class BotOptions:
 
 
 class Bot:
-    """Answers chat (`xmpp.chat.ChatService`). `handle_request` answers requests; `monotonic` returns seconds.
+    """Answers chat (`stanzas.ChatService`). `handle_request` answers requests; `monotonic` returns seconds.
 
     `has_others` returns whether other processes have a link, too.
     """

@@ -7,12 +7,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from smartfeeds.bot import approvals, blogs, following, outlines, posting, reading, settling, signing_in, usages
-from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
-from smartfeeds.bot.delivery import parse_message_id
-from smartfeeds.bot.grammar import split_command
-from smartfeeds.bot.render import cut
 from smartfeeds.errors import FeedError
+from smartfeeds.features.bot import (
+    approvals,
+    blogs,
+    following,
+    outlines,
+    posting,
+    reading,
+    settling,
+    signing_in,
+    usages,
+)
+from smartfeeds.features.bot.conversation import Conversation, RefusalError, Reply, UsageError
+from smartfeeds.features.bot.delivery import parse_message_id
+from smartfeeds.features.bot.grammar import split_command
+from smartfeeds.features.bot.render import cut
 from smartfeeds.texts import N_
 
 WORD_CHARACTERS = 40  # of a word that an answer repeats

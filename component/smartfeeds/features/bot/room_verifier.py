@@ -12,10 +12,10 @@ address, and a response counts only with the id of the request and from the very
 import asyncio
 from collections.abc import Callable
 
-from smartfeeds.bot.delivery import Call
 from smartfeeds.core.caps import DiscoInfo
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import LinkError
+from smartfeeds.features.bot.delivery import Call
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.capabilities import read_info
 

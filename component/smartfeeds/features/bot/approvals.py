@@ -4,14 +4,14 @@ The use cases are those of the forms and of the command. The messages repeat in 
 and as states; a crash may repeat them with the same id.
 """
 
-from smartfeeds.bot import usages
-from smartfeeds.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError, command_text
-from smartfeeds.bot.follows import chat_subscriptions
-from smartfeeds.bot.grammar import arguments
-from smartfeeds.bot.render import NAME_CHARACTERS, cut, feed_name
-from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.bot import usages
+from smartfeeds.features.bot.chat import ChatRow
+from smartfeeds.features.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError, command_text
+from smartfeeds.features.bot.follows import chat_subscriptions
+from smartfeeds.features.bot.grammar import arguments
+from smartfeeds.features.bot.render import NAME_CHARACTERS, cut, feed_name
 from smartfeeds.service.authorization import (
     AnswerAuthorization,
     GetPendingNodes,

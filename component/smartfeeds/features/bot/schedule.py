@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from smartfeeds.core.chat import DAILY, ChatSettings, Digest, QuietHours
 from smartfeeds.core.times import EPOCH
+from smartfeeds.features.bot.chat import DAILY, ChatSettings, Digest, QuietHours
 
 _DAY_MINUTES = 24 * 60
 _TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?", re.ASCII)

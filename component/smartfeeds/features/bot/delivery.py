@@ -15,11 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from smartfeeds.bot.follows import chat_subscriptions
-from smartfeeds.bot.render import Links, render_item, render_list
-from smartfeeds.bot.schedule import due_us
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import Consumer, SentBatch
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.jid import Jid, parse_jid
@@ -38,6 +34,11 @@ from smartfeeds.delivery.deliverer import (
 )
 from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
+from smartfeeds.features.bot.chat import ChatRow
+from smartfeeds.features.bot.follows import chat_subscriptions
+from smartfeeds.features.bot.render import Links, render_item, render_list
+from smartfeeds.features.bot.schedule import due_us
+from smartfeeds.features.bot.stanzas import MessageKind, OutgoingChat, encode_message, error_condition
 from smartfeeds.formats.xml import Element
 from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.damage import note_damaged
@@ -46,7 +47,6 @@ from smartfeeds.service.pulls import WHOLE, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.texts import ENGLISH, Texts
-from smartfeeds.xmpp.chat import MessageKind, OutgoingChat, encode_message, error_condition
 
 ITEMS = 20  # of one message: as many as a person reads in one piece
 SINGLE = 3  # up to so many items come as messages of their own, to which people can reply

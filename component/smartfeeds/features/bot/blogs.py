@@ -7,14 +7,14 @@ node has already is not requested a second time.
 from dataclasses import replace
 from typing import Final
 
-from smartfeeds.bot.conversation import Conversation, RefusalError, Reply, UsageError
-from smartfeeds.bot.following import subscribe, unsubscribe
-from smartfeeds.bot.follows import list_follows
-from smartfeeds.bot.grammar import arguments, quote
-from smartfeeds.bot.render import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS, cut
-from smartfeeds.bot.usages import SUBSCRIBE
 from smartfeeds.core.web_address import address_key, read_address
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.bot.conversation import Conversation, RefusalError, Reply, UsageError
+from smartfeeds.features.bot.following import subscribe, unsubscribe
+from smartfeeds.features.bot.follows import list_follows
+from smartfeeds.features.bot.grammar import arguments, quote
+from smartfeeds.features.bot.render import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS, cut
+from smartfeeds.features.bot.usages import SUBSCRIBE
 from smartfeeds.features.polling.requests import (
     AddSource,
     EndUnreadSources,

@@ -5,15 +5,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from smartfeeds.bot.follows import consumer_of, list_follows
-from smartfeeds.bot.grammar import quote
-from smartfeeds.bot.render import Links
-from smartfeeds.bot.rooms import Rooms
-from smartfeeds.core.chat import ChatRow, ChatSettings
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.bot.chat import ChatRow, ChatSettings
+from smartfeeds.features.bot.follows import consumer_of, list_follows
+from smartfeeds.features.bot.grammar import quote
+from smartfeeds.features.bot.render import Links
+from smartfeeds.features.bot.rooms import Rooms
+from smartfeeds.features.bot.stanzas import ChatMessage
 from smartfeeds.features.polling.source import FoundFeed, Source
 from smartfeeds.service.answers import ask
 from smartfeeds.service.context import Context, is_admin
@@ -22,7 +23,6 @@ from smartfeeds.service.requests import Request
 from smartfeeds.service.sign_ins import SignIns
 from smartfeeds.store.base import WriteTx
 from smartfeeds.texts import ENGLISH, N_, Texts
-from smartfeeds.xmpp.chat import ChatMessage
 
 T = TypeVar("T")
 

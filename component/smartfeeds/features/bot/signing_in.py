@@ -5,9 +5,9 @@ was tricked into sending a code signs a stranger's browser in. A link can contai
 message counts for nothing.
 """
 
-from smartfeeds.bot import usages
-from smartfeeds.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError
-from smartfeeds.bot.grammar import arguments
+from smartfeeds.features.bot import usages
+from smartfeeds.features.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError
+from smartfeeds.features.bot.grammar import arguments
 from smartfeeds.texts import N_
 
 YES = "yes"

@@ -21,17 +21,17 @@ from functools import partial
 
 import structlog
 
-from smartfeeds.bot.delivery import PASSED_ON_S
-from smartfeeds.bot.follows import unfollow_all
-from smartfeeds.bot.room_letters import RoomNews
-from smartfeeds.core.chat import ChatRow
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.features.bot.chat import ChatRow
+from smartfeeds.features.bot.delivery import PASSED_ON_S
+from smartfeeds.features.bot.follows import unfollow_all
+from smartfeeds.features.bot.room_letters import RoomNews
+from smartfeeds.features.bot.stanzas import ChatMessage, RoomInvitation, RoomPresence, encode_join, encode_leave
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
 from smartfeeds.texts import N_
-from smartfeeds.xmpp.chat import ChatMessage, RoomInvitation, RoomPresence, encode_join, encode_leave
 
 MAX_NICKS = 4  # attempts with another nick if the nick is taken
 MAX_WAITING = 10  # rooms that wait for an owner or admin; with more the bot leaves the oldest

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app.lifecycle import App
-from smartfeeds.core.presence import Resource
+from smartfeeds.features.presence.states import Resource
 from support.client import Client, ClientFactory
 from support.servers import TestServer
 from support.service import running, write_config

@@ -5,8 +5,8 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from lxml import etree
 
-from smartfeeds.core.caps import Caps, DiscoInfo, Identity
 from smartfeeds.core.jid import Jid
+from smartfeeds.features.presence.caps import Caps, DiscoInfo, Identity
 from support.component import (
     ALICE,
     BOB,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from smartfeeds.core.presence import Contact, Resource
-from smartfeeds.store.sql_contacts import ContactWrites
+from smartfeeds.features.presence.rows import ContactWrites
+from smartfeeds.features.presence.states import Contact, Resource
 from support.component import (
     ALICE,
     BOB,
@@ -135,7 +135,7 @@ async def test_contacts_are_greeted_in_pieces(component: Component, monkeypatch:
     async def sleep(pause_s: float) -> None:
         pauses.append(pause_s)
 
-    monkeypatch.setattr("smartfeeds.xmpp.presence.GREETED", 2)
+    monkeypatch.setattr("smartfeeds.features.presence.xmpp.GREETED", 2)
     monkeypatch.setattr(component.app.presences, "_sleep", sleep)
     users = [f"u{number}@example.org" for number in range(5)]
     for user in users:
@@ -239,7 +239,7 @@ async def test_former_contact_loses_its_subscriptions_to_presence_nodes(
     start: Starter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other subscriptions, and those of owners and members, remain."""
-    monkeypatch.setattr("smartfeeds.service.contacts.STEP", 2)
+    monkeypatch.setattr("smartfeeds.features.presence.requests.STEP", 2)
     component = await start(pubsub=RESTRICTED)
     await befriend(component, BOB)
     models = {"diary": "presence", "news": "open", "members": "presence", "photos": "presence"}

@@ -2,8 +2,8 @@
 
 from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.model import Mark
-from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.view import Order
+from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.store.base import Store, WriteTx
 from store.values import add_feed, item, subscription
 

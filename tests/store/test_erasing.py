@@ -16,7 +16,6 @@ from smartfeeds.core.erasures import Erasure, ErasurePhase
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import Slice
 from smartfeeds.core.person import Person
-from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
@@ -26,6 +25,7 @@ from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.hub.protocol import HubTerms, dump_terms
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
+from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import erasing
 from smartfeeds.service.consumers import add_consumer

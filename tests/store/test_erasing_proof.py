@@ -20,11 +20,11 @@ from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.core.model import Slice
 from smartfeeds.core.person import Person
-from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import StoreError
 from smartfeeds.features.mirrors.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
+from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, check_admitted

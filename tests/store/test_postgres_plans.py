@@ -36,7 +36,6 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.person import Person
-from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
@@ -52,6 +51,7 @@ from smartfeeds.features.polling.push_states import dump_details, new_push
 from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
+from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine

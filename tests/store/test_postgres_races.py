@@ -13,10 +13,10 @@ import pytest
 from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Mark, Node, Subscription
-from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import nodes, subscriptions
 from smartfeeds.service import requests as r

@@ -19,9 +19,7 @@ from smartfeeds.app.opening import all_use_cases
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import STANZAS
 from smartfeeds.core.consumers import PUSH
-from smartfeeds.core.interests import Interests
 from smartfeeds.core.model import Item, Slice
-from smartfeeds.core.presence import Availability
 from smartfeeds.core.text import escape
 from smartfeeds.core.view import SHARED
 from smartfeeds.delivery.deliverer import ConsumerKind
@@ -34,6 +32,8 @@ from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, add_mirror, mi
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.features.presence.interests import Interests
+from smartfeeds.features.presence.states import Availability
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy

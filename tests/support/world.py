@@ -19,20 +19,20 @@ from lxml import etree
 from smartfeeds.app.opening import all_use_cases
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.cursor import SPAN
-from smartfeeds.core.interests import Interests
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import KIND, FormFields
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.presence import Availability
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, LinkError
+from smartfeeds.features.presence.held import HeldSender
+from smartfeeds.features.presence.interests import Interests
+from smartfeeds.features.presence.states import Availability
 from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, read_traits
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
-from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy

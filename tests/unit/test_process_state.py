@@ -42,9 +42,11 @@ STATES = {
     "features.bot.room_verifier.RoomVerifier": LOCAL,  # what addresses are; each process asks for itself, once a minute
     "features.bot.rooms.Rooms": Checked("protocol/test_room_processes.py::test_each_process_answers_what_it_receives"),
     "core.fairness.FairOrder": LOCAL,
-    "core.interests.Interests": Checked("protocol/test_notify.py::test_newest_item_comes_once_from_several_processes"),
+    "features.presence.interests.Interests": Checked(
+        "protocol/test_notify.py::test_newest_item_comes_once_from_several_processes"
+    ),
     "core.last_items.LastItems": LOCAL,  # a resource may receive the newest item once from each process
-    "core.presence.Availability": Checked(
+    "features.presence.states.Availability": Checked(
         f"{PROCESSES}::test_presence_that_another_process_receives_while_the_locks_are_lost"
     ),
     "core.rates.TokenBuckets": Bound("`limits.publishes_per_s`"),
@@ -117,13 +119,13 @@ STATES = {
     "workers.DocumentWorkers": LOCAL,
     "workers._Party": LOCAL,
     "xmpp.canary.Canary": LOCAL,
-    "xmpp.capabilities.CapabilityReader": LOCAL,
+    "features.presence.capabilities.CapabilityReader": LOCAL,
     "xmpp.command_sessions.CommandSessions": Checked(f"{CACHES}::test_command_goes_on_at_another_process"),
     "xmpp.listeners.Listeners": LOCAL,
     "xmpp.ordering.RequestOrder": LOCAL,
     "xmpp.ordering._Lane": LOCAL,
     "xmpp.outbox.Outbox": LOCAL,
-    "xmpp.presence.Presences": LOCAL,
+    "features.presence.xmpp.Presences": LOCAL,
     "xmpp.requests.Requests": LOCAL,  # PG-072: ids name the process, and responses are passed on
     "xmpp.router.StanzaRouter": LOCAL,
     "xmpp.tasks.Tasks": LOCAL,

@@ -22,9 +22,7 @@ from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.ownership_setup import ProcessGroup
 from smartfeeds.app.sign_in_setup import SharedSignIns
 from smartfeeds.core.consumers import HELD, PUSH
-from smartfeeds.core.interests import Interests
 from smartfeeds.core.model import Node, NodeEvent
-from smartfeeds.core.presence import Availability
 from smartfeeds.core.tokens import Token
 from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
@@ -42,6 +40,10 @@ from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.features.polling.documents import remove_unread_documents
 from smartfeeds.features.polling.setup import Polls
 from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.features.presence.held import HeldSender
+from smartfeeds.features.presence.interests import Interests
+from smartfeeds.features.presence.states import Availability
+from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.http.health import Health
 from smartfeeds.http.side import HttpSide
 from smartfeeds.http.site import Site
@@ -51,7 +53,6 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.fencing import FencedSender
-from smartfeeds.push.held import HeldSender
 from smartfeeds.push.sender import PushSender
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
@@ -77,7 +78,6 @@ from smartfeeds.xmpp.command_table import KERNEL
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
-from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.router import StanzaRouter
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
 from smartfeeds.xmpp.side import XmppSide, joined

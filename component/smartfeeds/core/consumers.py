@@ -40,7 +40,7 @@ class Consumer(NamedTuple):
 
 
 def held_consumer(node_no: int, sub_no: int) -> Consumer:
-    """Returns the consumer of a subscription whose events are held (`push.held`)."""
+    """Returns the consumer of a subscription whose events are held (`features.presence.held`)."""
     return Consumer(node_no, f"{HELD}:{sub_no}")
 
 

@@ -52,7 +52,8 @@ class NodeKind(Enum):
 class AccessModel(Enum):
     """Values of `pubsub#access_model`.
 
-    `PRESENCE` admits the contacts of the service (`core.presence`). A component cannot read the rosters of the owners.
+    `PRESENCE` admits the contacts of the service (`features.presence.states`). A component cannot read the rosters of
+    the owners.
     """
 
     OPEN = "open"

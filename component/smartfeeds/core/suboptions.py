@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import BOOLEANS, PUBSUB, FieldType, Values
-from smartfeeds.core.presence import SHOWS
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.presence.states import SHOWS
 
 # The value of `expire` for a subscription that ends when the subscriber goes offline (XEP-0060 section 12.5).
 PRESENCE = "presence"

@@ -12,6 +12,7 @@ from smartfeeds.features.moving_in import MOVING_IN
 from smartfeeds.features.nno import NNO
 from smartfeeds.features.polling import POLLING
 from smartfeeds.features.prefetch import PREFETCH
+from smartfeeds.features.presence import PRESENCE
 
 FEATURES: tuple[Feature, ...] = (
     ARCHIVE,
@@ -25,4 +26,5 @@ FEATURES: tuple[Feature, ...] = (
     NNO,
     POLLING,
     PREFETCH,
+    PRESENCE,
 )

@@ -11,15 +11,15 @@ from functools import partial
 
 from smartfeeds.core.attachments import follows_target
 from smartfeeds.core.consumers import HELD, Consumer, held_consumer
-from smartfeeds.core.interests import Interest
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Mark, Node, Subscription, SubscriptionState
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.suboptions import flag, values_of, wants_events
 from smartfeeds.core.view import BARE, Order, canonical, from_canonical
+from smartfeeds.features.presence.interests import Interest
+from smartfeeds.features.presence.requests import is_interested
 from smartfeeds.push.frames import RecipientGroup, recipient
 from smartfeeds.service.consumers import add_consumer
-from smartfeeds.service.contacts import is_interested
 from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx

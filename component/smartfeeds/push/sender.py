@@ -10,9 +10,7 @@ from functools import partial
 
 from smartfeeds.core.consumers import Consumer, held_consumer
 from smartfeeds.core.cursor import format_cursor
-from smartfeeds.core.interests import Interest, Interests
 from smartfeeds.core.model import QUIET, RELEASE, TRANSIENT_ITEM, Mark, Node, NodeEvent, NodeState, Subscription
-from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import (
@@ -23,6 +21,8 @@ from smartfeeds.delivery.deliverer import (
     StanzaSender,
 )
 from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.features.presence.interests import Interest, Interests
+from smartfeeds.features.presence.states import Availability
 from smartfeeds.push.audience import (
     PAGE,
     AudienceCache,

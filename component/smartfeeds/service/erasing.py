@@ -14,10 +14,10 @@ from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
 from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
 from smartfeeds.core.model import ALL_TEXTS, Affiliation, Item, Node, NodeState
 from smartfeeds.core.person import Person
-from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.mirrors.mirror import Direction
+from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.service.administration import check_admin
 from smartfeeds.service.attachments import reap
 from smartfeeds.service.context import Context

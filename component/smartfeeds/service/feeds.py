@@ -15,6 +15,7 @@ from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import requests as admin_sources
 from smartfeeds.features.prefetch import local_files
 from smartfeeds.features.prefetch import requests as admin_enclosures
+from smartfeeds.features.presence import requests as contacts
 from smartfeeds.service import (
     admin_consumers,
     admin_nodes,
@@ -26,7 +27,6 @@ from smartfeeds.service import (
     attachments,
     authorization,
     blocking,
-    contacts,
     discovery,
     documents,
     erasing,

@@ -18,7 +18,7 @@ from smartfeeds.features.callbacks.rows import CallbackReads, CallbackWrites
 from smartfeeds.features.polling.push_rows import SourcePushReads, SourcePushWrites
 from smartfeeds.features.polling.rows import SourceReads, SourceWrites
 from smartfeeds.features.prefetch.rows import EnclosureReads, EnclosureWrites
-from smartfeeds.store.sql_contacts import ContactReads, ContactWrites
+from smartfeeds.features.presence.rows import ContactReads, ContactWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_files import FileReads

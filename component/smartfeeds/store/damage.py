@@ -8,9 +8,9 @@ from smartfeeds.core.text import without_forbidden
 from smartfeeds.features.callbacks.rows import to_sound_callback
 from smartfeeds.features.polling.push_rows import to_push
 from smartfeeds.features.polling.rows import to_source
+from smartfeeds.features.presence.rows import to_contact
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import DAMAGES, checksum, item_texts, read_subscription, to_listed_node
-from smartfeeds.store.sql_contacts import to_contact
 from smartfeeds.store.sql_people import to_affiliation
 from smartfeeds.store.sql_records import to_chat, to_mirror, to_session, to_token
 from smartfeeds.store.sql_tables import (

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from smartfeeds.core.caps import Caps, CapsKey, DiscoInfo, Identity
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED, OptionLimits, access_models
@@ -19,6 +18,7 @@ from smartfeeds.core.urls import entry_path, feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot.stanzas import FEATURES as CHAT_FEATURES
+from smartfeeds.features.presence.caps import Caps, CapsKey, DiscoInfo, Identity
 from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
 from smartfeeds.xmpp import namespaces as ns

@@ -32,6 +32,7 @@ from smartfeeds.features.bot.stanzas import (
     error_condition,
     read_room_presence,
 )
+from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.service import requests as r
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.service.use_cases import UseCases
@@ -58,7 +59,6 @@ from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.http_auth import CONFIRM, Confirmation, read_confirmation
 from smartfeeds.xmpp.ordering import RequestOrder, StoreAccess
 from smartfeeds.xmpp.parsing import COMPONENT_NS
-from smartfeeds.xmpp.presence import Presences
 from smartfeeds.xmpp.screening import LARGE_ITEM
 from smartfeeds.xmpp.service_queries import service_readers
 from smartfeeds.xmpp.shared_stanzas import SharedStanzas

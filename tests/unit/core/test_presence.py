@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.core.presence import Availability, Resource
+from smartfeeds.features.presence.states import Availability, Resource
 
 FEEDS, NEWS = "feeds.x", "news@feeds.x"
 BOB = "bob@x"

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from smartfeeds.core.caps import CapsKey
 from smartfeeds.core.consumers import HELD, held_consumer
-from smartfeeds.core.interests import Interest
-from smartfeeds.core.presence import Resource
+from smartfeeds.features.presence.caps import CapsKey
+from smartfeeds.features.presence.interests import Interest
+from smartfeeds.features.presence.states import Resource
 from smartfeeds.push.audience import hold
 from smartfeeds.push.batch import read_held_batch
 from support.world import ALICE, BOB, FEED, SERVICE, World
@@ -94,7 +94,7 @@ async def test_absent_subscriber_is_read_once(waiting: World, monkeypatch: pytes
         reads.append(args)
         return read_held_batch(*args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("smartfeeds.push.held.read_held_batch", read)
+    monkeypatch.setattr("smartfeeds.features.presence.held.read_held_batch", read)
     await waiting.publish("a")
     await waiting.settle()
     waiting.dispatcher.follow(CONSUMER)

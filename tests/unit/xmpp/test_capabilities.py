@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from smartfeeds.core.caps import Caps, CapsKey
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.xmpp import capabilities
-from smartfeeds.xmpp.capabilities import CapabilityReader
+from smartfeeds.features.presence import capabilities
+from smartfeeds.features.presence.capabilities import CapabilityReader
+from smartfeeds.features.presence.caps import Caps, CapsKey
 from smartfeeds.xmpp.elements import Element
 
 FEEDS = "feeds.example"

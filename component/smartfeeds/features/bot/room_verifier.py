@@ -12,12 +12,12 @@ address, and a response counts only with the id of the request and from the very
 import asyncio
 from collections.abc import Callable
 
-from smartfeeds.core.caps import DiscoInfo
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import LinkError
 from smartfeeds.features.bot.delivery import Call
+from smartfeeds.features.presence.capabilities import read_info
+from smartfeeds.features.presence.caps import DiscoInfo
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.capabilities import read_info
 
 ANSWER_S = 10.0  # the person who has written waits for this
 VALID_S = 60.0  # a domain may be given to something else while the link stays

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
-from smartfeeds.core.caps import Caps
+from smartfeeds.features.presence.caps import Caps
 
 ONLINE = "online"  # a presence without <show/> (RFC 6121 section 4.7.2.1)
 # The states of an available resource, as `pubsub#show-values` names them (XEP-0060 section 16.4.2).
@@ -44,7 +44,7 @@ class Contact(NamedTuple):
 class Resource(NamedTuple):
     """The presence of one available resource.
 
-    `show` is one of `SHOWS`. `caps` names what the client can do (`core.caps`), None if the presence does not say.
+    `show` is one of `SHOWS`. `caps` names what the client can do (`caps`), None if the presence does not say.
     """
 
     priority: int = 0

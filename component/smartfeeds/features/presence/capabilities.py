@@ -10,10 +10,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from smartfeeds.core.caps import Caps, CapsKey, DiscoForm, DiscoInfo, Identity
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import LinkError
+from smartfeeds.features.presence.caps import Caps, CapsKey, DiscoForm, DiscoInfo, Identity
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.disco import INFO_QUERY
 from smartfeeds.xmpp.elements import Element

@@ -9,11 +9,11 @@ from functools import partial
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.model import Subscription
-from smartfeeds.core.presence import Availability
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order, from_canonical
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome, StanzaSender, Unreachable
 from smartfeeds.errors import LinkError
+from smartfeeds.features.presence.states import Availability
 from smartfeeds.push.audience import depends_on_presence, presence_recipient
 from smartfeeds.push.batch import NodeBatch, read_held_batch
 from smartfeeds.push.frames import PushHeaders

@@ -1,6 +1,6 @@
-"""Contacts of the service in SQL (`core.presence`)."""
+"""Contacts of the service in SQL (`states`)."""
 
-from smartfeeds.core.presence import Contact, ContactState
+from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import CONTACT

@@ -12,9 +12,9 @@ from smartfeeds.core.access import Access
 from smartfeeds.core.consumers import Consumer, held_consumer
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Subscription, SubscriptionState
-from smartfeeds.core.presence import Contact, ContactState
 from smartfeeds.core.suboptions import flag, is_temporary, wants_events
 from smartfeeds.core.view import BARE, View, canonical, from_canonical
+from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.service.context import Context, admits, find_overdue, recipient_access, refusal_of
 from smartfeeds.service.requests import Answer, EmptyResult, Request, Subscribed, SubscriptionShown
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first

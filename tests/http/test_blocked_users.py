@@ -6,10 +6,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.blocking import add_entries
+from smartfeeds.features.privacy.blocking import add_entries
+from smartfeeds.features.privacy.blocklist import ListKind
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.callbacks import running_subscribers

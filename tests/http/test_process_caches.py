@@ -8,10 +8,10 @@ import asyncio
 
 import pytest
 
-from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import RIVER
 from smartfeeds.delivery import changes
+from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.http.lists import CACHE_US
 from smartfeeds.service.tokens import revoke_token
 from smartfeeds.store.base import WriteTx

@@ -2,8 +2,8 @@
 
 import pytest
 
-from smartfeeds.core.blocklist import ListKind
-from smartfeeds.core.person import Person
+from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy.person import Person
 from support.component import ALICE, BOB, Component, Starter, bare, fields
 from support.dialog import ADMIN as ADMIN_NS
 from support.dialog import Dialog, condition, notes, status

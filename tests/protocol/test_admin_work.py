@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-from smartfeeds.core.erasures import ErasureSettings
-from smartfeeds.core.person import Person
 from smartfeeds.delivery.sweeps import ERASURES, PURGES
+from smartfeeds.features.privacy.erasing import begin_erasure
+from smartfeeds.features.privacy.erasures import ErasureSettings
+from smartfeeds.features.privacy.person import Person
 from smartfeeds.service import admin_users
 from smartfeeds.service.context import Context
-from smartfeeds.service.erasing import begin_erasure
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.store.base import ReadTx, WriteTx
 from support.component import ALICE, BOB, NS, Component, Starter, bare, fields

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.core.blocklist import ListKind
+from smartfeeds.features.privacy.blocklist import ListKind
 from support.component import (
     ALICE,
     BOB,

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, Pause, SentBatch
 from smartfeeds.core.model import (
     AUDIENCE_CHANGE,
@@ -26,6 +25,7 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from store.values import add_feed, ids, item, node, subscription, view

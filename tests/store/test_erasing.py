@@ -9,13 +9,9 @@ from urllib.parse import quote
 import pytest
 from lxml import etree
 
-from smartfeeds.cli.personal import ErasureSettings
-from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.core.erasures import Erasure, ErasurePhase
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import Slice
-from smartfeeds.core.person import Person
 from smartfeeds.core.sessions import Session
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
@@ -26,16 +22,20 @@ from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.hub.protocol import HubTerms, dump_terms
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.privacy import erasing
+from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy.command import ErasureSettings
+from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure, erasure_status
+from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase
+from smartfeeds.features.privacy.person import Person
+from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
+from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.service import erasing
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.context import Context
-from smartfeeds.service.erasing import begin_erasure, continue_erasure, erasure_status
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.personal_export import export_items, export_rows, write_parts
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.store.scrub import ScrubResult, scrub
 from smartfeeds.store.sqlite import SqliteStore
 from support.world import (
     BOB,

@@ -16,28 +16,28 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from smartfeeds.core.blocklist import ListKind
-from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.core.model import Slice
-from smartfeeds.core.person import Person
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import StoreError
 from smartfeeds.features.mirrors.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure
+from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
+from smartfeeds.features.privacy.person import Person
+from smartfeeds.features.privacy.person_columns import PERSON_COLUMNS, JidUse
+from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, check_admitted
-from smartfeeds.service.erasing import begin_erasure, continue_erasure
 from smartfeeds.service.publishing import publish
 from smartfeeds.store import postgres_scrub
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.lock_session import LockSession
 from smartfeeds.store.notices import SessionEvents
-from smartfeeds.store.person_columns import PERSON_COLUMNS, JidUse
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_scrub import scrub_postgres
-from smartfeeds.store.scrub import ScrubResult, scrub
 from support.postgres import PostgresServer, postgres_program
 from support.postgres_store import EmptyDatabase
 from support.waiting import HANG_S, in_vain, until

@@ -19,9 +19,7 @@ import pytest
 from psycopg import sql
 
 import smartfeeds
-from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
-from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import (
     Affiliation,
@@ -35,7 +33,6 @@ from smartfeeds.core.model import (
     Slice,
     SubscriptionState,
 )
-from smartfeeds.core.person import Person
 from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.river import NodePlace
 from smartfeeds.core.sessions import Session
@@ -52,12 +49,15 @@ from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
+from smartfeeds.features.privacy.person import Person
+from smartfeeds.features.privacy.rows import PersonRow
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import digest
-from smartfeeds.store.sql_erasure import PersonRow
 from store.test_files import DIGEST, FILE_ID, feed_file, link
 from store.values import item, node, read_payload, subscription, view
 from support.postgres import PostgresServer

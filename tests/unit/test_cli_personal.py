@@ -11,7 +11,7 @@ from lxml import etree
 
 from smartfeeds.cli.files import whole_file
 from smartfeeds.console import Exit
-from smartfeeds.service import personal_export
+from smartfeeds.features.privacy import personal_export
 from support.shell import Run, shell_in
 
 JID = "zoe.distinctive@people.example.net"

@@ -4,9 +4,9 @@ import sqlite3
 from contextlib import closing
 from importlib import resources
 
+from smartfeeds.features.privacy.person_columns import NOT_PERSONAL, PERSON_COLUMNS, JidUse, columns_for
+from smartfeeds.features.privacy.rows import KEYS
 from smartfeeds.store.migrate import SCHEMA, statements
-from smartfeeds.store.person_columns import NOT_PERSONAL, PERSON_COLUMNS, JidUse, columns_for
-from smartfeeds.store.sql_erasure import KEYS
 
 HIDDEN = ("sqlite_", "word_")  # the tables of SQLite itself, and those behind the full-text index
 
@@ -32,7 +32,7 @@ def test_every_text_column_is_named_once() -> None:
     """[OPS-001]"""
     for table, columns in text_columns().items():
         personal, rest = set(PERSON_COLUMNS.get(table, ())), NOT_PERSONAL.get(table, frozenset())
-        assert personal | rest == columns, f"{table}: name each column in store/person_columns.py"
+        assert personal | rest == columns, f"{table}: name each column in features/privacy/person_columns.py"
         assert not personal & rest
     assert set(PERSON_COLUMNS) | set(NOT_PERSONAL) == set(text_columns())
 

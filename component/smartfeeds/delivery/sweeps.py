@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
 from smartfeeds.features.callbacks.registrations import due_callbacks
+from smartfeeds.features.privacy.erasing import due_erasures
 from smartfeeds.service.context import Context
-from smartfeeds.service.erasing import due_erasures
 from smartfeeds.service.expiry import due_expiry
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.leases import due_leases

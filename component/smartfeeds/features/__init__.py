@@ -13,6 +13,7 @@ from smartfeeds.features.nno import NNO
 from smartfeeds.features.polling import POLLING
 from smartfeeds.features.prefetch import PREFETCH
 from smartfeeds.features.presence import PRESENCE
+from smartfeeds.features.privacy import PRIVACY
 
 FEATURES: tuple[Feature, ...] = (
     ARCHIVE,
@@ -27,4 +28,5 @@ FEATURES: tuple[Feature, ...] = (
     POLLING,
     PREFETCH,
     PRESENCE,
+    PRIVACY,
 )

@@ -16,6 +16,7 @@ from smartfeeds.features.polling import requests as admin_sources
 from smartfeeds.features.prefetch import local_files
 from smartfeeds.features.prefetch import requests as admin_enclosures
 from smartfeeds.features.presence import requests as contacts
+from smartfeeds.features.privacy import blocking, erasing
 from smartfeeds.service import (
     admin_consumers,
     admin_nodes,
@@ -26,10 +27,8 @@ from smartfeeds.service import (
     affiliations,
     attachments,
     authorization,
-    blocking,
     discovery,
     documents,
-    erasing,
     files,
     nodes,
     placing,

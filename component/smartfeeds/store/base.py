@@ -19,8 +19,8 @@ from smartfeeds.features.polling.push_rows import SourcePushReads, SourcePushWri
 from smartfeeds.features.polling.rows import SourceReads, SourceWrites
 from smartfeeds.features.prefetch.rows import EnclosureReads, EnclosureWrites
 from smartfeeds.features.presence.rows import ContactReads, ContactWrites
+from smartfeeds.features.privacy.rows import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_counts import CountReads
-from smartfeeds.store.sql_erasure import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_files import FileReads
 from smartfeeds.store.sql_item_writes import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites

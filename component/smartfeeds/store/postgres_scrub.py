@@ -14,9 +14,9 @@ from psycopg import sql
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
+from smartfeeds.features.privacy.scrub import BUSY_S, MAX_LIVE_BYTES, ScrubResult
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import connect
-from smartfeeds.store.scrub import BUSY_S, MAX_LIVE_BYTES, ScrubResult
 
 # Works of a running service wait meanwhile. They wait for a lock for 20 s (`postgres_session`).
 _LOCK_MS: Final = 5_000

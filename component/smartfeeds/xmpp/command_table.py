@@ -3,8 +3,8 @@
 from smartfeeds.core.attachments import ATTACHMENTS
 from smartfeeds.features.mirrors import adhoc as admin_mirrors
 from smartfeeds.features.polling import adhoc as admin_sources
+from smartfeeds.features.privacy import adhoc as admin_blocks
 from smartfeeds.xmpp import (
-    admin_blocks,
     admin_consumers,
     admin_nodes,
     admin_people,

@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
-from smartfeeds.core.erasures import Erasure, ErasurePhase, ErasureSettings
-from smartfeeds.core.person import Person
-from smartfeeds.service.erasing import Confirmation, begin_erasure, continue_erasure, erasure_status
+from smartfeeds.features.privacy.erasing import Confirmation, begin_erasure, continue_erasure, erasure_status
+from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
+from smartfeeds.features.privacy.person import Person
 from support.mesh import NODE, OWNER, Net, Site
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import BOB

@@ -5,9 +5,9 @@ import pytest
 from smartfeeds.core.model import Affiliation, Item, NodeKind, SubscriptionState
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.features.presence.requests import Arrival, ContactAnswer
+from smartfeeds.features.privacy.blocking import BlockList
 from smartfeeds.service import requests as r
 from smartfeeds.service.authorization import PendingNodes, ResentRequests
-from smartfeeds.service.blocking import BlockList
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
 from smartfeeds.xmpp.side import XmppSide

@@ -7,9 +7,9 @@ subscriber who may not use the service receives no notifications.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, list_entry
-from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.features.privacy.blocklist import DIGEST_PREFIX, ListKind, list_entry
+from smartfeeds.features.privacy.person import Person
 from smartfeeds.service.administration import check_admin
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import Answer, EmptyResult, Request

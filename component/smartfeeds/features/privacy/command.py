@@ -16,16 +16,16 @@ from smartfeeds.cli.files import whole_file
 from smartfeeds.cli.offline import read_offline, run_offline
 from smartfeeds.cli.reading import spooled_pieces
 from smartfeeds.console import Commands, exit_failed_if, print_json, print_out
-from smartfeeds.core.blocklist import same_addresses
-from smartfeeds.core.erasures import DELETE_NODES, Erasure, ErasureSettings
-from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.service.erasing import ErasureStatus, begin_erasure, continue_erasure, erasure_status
+from smartfeeds.features.privacy.blocklist import same_addresses
+from smartfeeds.features.privacy.erasing import ErasureStatus, begin_erasure, continue_erasure, erasure_status
+from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasureSettings
+from smartfeeds.features.privacy.person import Person
+from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
+from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.personal_export import export_items, export_rows, write_parts
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.lock import database_holder
-from smartfeeds.store.scrub import ScrubResult, scrub
 
 WAIT_S: Final = 30.0  # a running service sends deletions within seconds
 _PAUSE_S: Final = 0.5

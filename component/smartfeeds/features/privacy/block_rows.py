@@ -1,11 +1,11 @@
-"""The block list, and the erasures that are not done, in SQL (core.blocklist, core.erasures)."""
+"""The block list, and the erasures that are not done, in SQL (blocklist, erasures)."""
 
 from collections.abc import Collection, Sequence
 
-from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal, same_addresses
-from smartfeeds.core.erasures import Erasure, ErasurePhase, load_report
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.person import Person
+from smartfeeds.features.privacy.blocklist import DIGEST_PREFIX, ListKind, Refusal, same_addresses
+from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, load_report
+from smartfeeds.features.privacy.person import Person
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import ERASURE

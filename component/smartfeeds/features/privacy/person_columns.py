@@ -12,7 +12,7 @@ class JidUse(Enum):
     """How a column may hold the JID of a person, and what an erasure does with it."""
 
     NONE = "cannot hold a JID that a person chose"
-    OWN = "the use cases of the erasure change it (service/erasing.py)"
+    OWN = "the use cases of the erasure change it (features/privacy/erasing.py)"
     ROW = "the row is the person's, and is removed at once"
     MENTION = "the row is removed after the followers have received the deletions, if it names the person"
     TEXT = "the JID is replaced by the address of the service"

@@ -1,19 +1,19 @@
-"""Erasures of persons in SQL (core.erasures, store.person_columns)."""
+"""Erasures of persons in SQL (erasures, person_columns)."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 from zlib import crc32
 
-from smartfeeds.core.erasures import Erasure, dump_report
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.filters import facet
 from smartfeeds.core.model import Item
-from smartfeeds.core.person import Person
 from smartfeeds.core.view import ANYTHING
+from smartfeeds.features.privacy.block_rows import BlockReads, BlockWrites, to_erasure
+from smartfeeds.features.privacy.erasures import Erasure, dump_report
+from smartfeeds.features.privacy.person import Person
+from smartfeeds.features.privacy.person_columns import JidUse, columns_for
 from smartfeeds.store.engine import Row
-from smartfeeds.store.person_columns import JidUse, columns_for
 from smartfeeds.store.rows import checksum, digest, item_texts, to_items
-from smartfeeds.store.sql_blocks import BlockReads, BlockWrites, to_erasure
 from smartfeeds.store.sql_nodes import NODES_IN
 from smartfeeds.store.sql_tables import ERASURE, FACET, FILE, ITEM_ROW, without_index
 from smartfeeds.store.tokens import index_tokens

@@ -10,11 +10,11 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from smartfeeds.core.model import Item, Node, NodeKind
-from smartfeeds.core.person import Person
 from smartfeeds.core.times import format_datetime
+from smartfeeds.features.privacy.erasing_items import belongs_to
+from smartfeeds.features.privacy.person import Person
 from smartfeeds.formats.atom import ENTRY_START, with_child
 from smartfeeds.service.context import Context
-from smartfeeds.service.erasing_items import belongs_to
 from smartfeeds.service.syncing import read_shared, shared_payload, sync_of
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.record import Version

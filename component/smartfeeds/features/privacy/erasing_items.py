@@ -5,8 +5,8 @@
 
 from smartfeeds.core.attachments import target_of
 from smartfeeds.core.model import Item, Node, NodeKind
-from smartfeeds.core.person import Person
 from smartfeeds.errors import FeedError
+from smartfeeds.features.privacy.person import Person
 from smartfeeds.formats.atom import digest_id, id_and_updated, remains, tombstone
 from smartfeeds.service.attachments import summarise
 from smartfeeds.service.context import Context

@@ -8,7 +8,8 @@ import pytest
 from lxml import etree
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service import attachments, expiry, nodes
+from smartfeeds.features.attachments import requests as attachments
+from smartfeeds.service import expiry, nodes
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Configure, CreateNode, DeleteNode, FeedPage, Publish, Pull, PullFeed
 from smartfeeds.service.steps import MoreSteps

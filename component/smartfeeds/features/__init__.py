@@ -2,6 +2,7 @@
 
 from smartfeeds.app.feature import Feature
 from smartfeeds.features.archive import ARCHIVE
+from smartfeeds.features.attachments import ATTACHMENTS
 from smartfeeds.features.bot import BOT
 from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.cloud import CLOUD
@@ -17,6 +18,7 @@ from smartfeeds.features.privacy import PRIVACY
 
 FEATURES: tuple[Feature, ...] = (
     ARCHIVE,
+    ATTACHMENTS,
     BOT,
     CALLBACKS,
     CLOUD,

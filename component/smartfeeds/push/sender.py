@@ -21,6 +21,7 @@ from smartfeeds.delivery.deliverer import (
     StanzaSender,
 )
 from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.features.attachments.requests import reap
 from smartfeeds.features.presence.interests import Interest, Interests
 from smartfeeds.features.presence.states import Availability
 from smartfeeds.push.audience import (
@@ -45,7 +46,6 @@ from smartfeeds.push.frames import (
     subscription_message,
     transient_item,
 )
-from smartfeeds.service.attachments import reap
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.subscription_states import REFUSAL, REQUEST, STATE

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from smartfeeds.core.access import Access
-from smartfeeds.core.attachments import canonical_name, follows_target, target_node
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import MAX_ITEM_NO, MAX_SYNC_BYTES, Affiliation, Edge, Node, Slice, SubscriptionState
@@ -17,6 +16,7 @@ from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError, unsupported
+from smartfeeds.features.attachments.names import canonical_name, follows_target, target_node
 from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.privacy.blocklist import Refusal
 from smartfeeds.store.base import ReadTx, WriteTx

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
+from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.mirrors import requests as admin_mirrors
 from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import requests as admin_sources
@@ -25,7 +26,6 @@ from smartfeeds.service import (
     admin_work,
     administration,
     affiliations,
-    attachments,
     authorization,
     discovery,
     documents,

@@ -5,10 +5,10 @@ Keys are unique and strictly growing per feed and order, so commit order equals 
 
 from dataclasses import dataclass
 
-from smartfeeds.core.attachments import AttachmentTarget, summary_name
 from smartfeeds.core.model import Item, Node, NodeEvent, NodeState
 from smartfeeds.core.options import SSE
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.features.attachments.names import AttachmentTarget, summary_name
 from smartfeeds.formats.atom import tombstone
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx

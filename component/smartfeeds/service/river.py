@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from smartfeeds.core.access import READERS
-from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Node, NodeKind, NodeState, Slice
@@ -17,6 +16,7 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.river import EntryPlace, NodePlace
 from smartfeeds.core.view import BARE, Order, View
+from smartfeeds.features.attachments.names import is_listed
 from smartfeeds.service.context import Context, is_admin, recipient_access
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.store.base import ReadTx

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from smartfeeds.core.access import READERS
-from smartfeeds.core.attachments import is_listed
 from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -19,6 +18,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
+from smartfeeds.features.attachments.names import is_listed
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import (
     WITH_PRESENCE_US,

@@ -1,6 +1,6 @@
 """The XMPP side of the kernel: the ad-hoc commands of each module."""
 
-from smartfeeds.core.attachments import ATTACHMENTS
+from smartfeeds.features.attachments.names import ATTACHMENTS
 from smartfeeds.features.mirrors import adhoc as admin_mirrors
 from smartfeeds.features.polling import adhoc as admin_sources
 from smartfeeds.features.privacy import adhoc as admin_blocks

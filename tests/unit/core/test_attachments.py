@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.core.attachments import (
+from smartfeeds.features.attachments.names import (
     ATTACHMENTS,
     MAX_REACTIONS,
     SUMMARY,

@@ -3,12 +3,12 @@
 `sync.erasure` defines the marks. The keys of changed items grow, so that every follower receives the change.
 """
 
-from smartfeeds.core.attachments import target_of
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.errors import FeedError
+from smartfeeds.features.attachments.names import target_of
+from smartfeeds.features.attachments.requests import summarise
 from smartfeeds.features.privacy.person import Person
 from smartfeeds.formats.atom import digest_id, id_and_updated, remains, tombstone
-from smartfeeds.service.attachments import summarise
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import ItemState, next_key, write_state
 from smartfeeds.service.syncing import endpoint, read_shared, state_of

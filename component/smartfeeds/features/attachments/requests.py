@@ -11,7 +11,10 @@ from functools import partial
 
 from lxml import etree
 
-from smartfeeds.core.attachments import (
+from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.options import NodeOptions
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.attachments.names import (
     ATTACHMENTS,
     MAX_COUNTS,
     MAX_SUMMARY_REACTIONS,
@@ -24,9 +27,6 @@ from smartfeeds.core.attachments import (
     summary_name,
     target_of,
 )
-from smartfeeds.core.model import Item, Node, NodeKind
-from smartfeeds.core.options import NodeOptions
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import Element
 from smartfeeds.service import nodes, publishing

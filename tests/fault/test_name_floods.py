@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 
 from smartfeeds.core.options import KIND
-from smartfeeds.core.tokens import Token, TokenScope, digest_of, write_token
+from smartfeeds.features.accounts.token import Token, TokenScope, digest_of, write_token
+from smartfeeds.features.accounts.tokens import add_token
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.service.tokens import add_token
 from support.component import DATA, DOMAIN, OWNER, PS
 from support.process import ServiceProcess
 from support.service import stored_service

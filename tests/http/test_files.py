@@ -9,8 +9,8 @@ from lxml import etree
 from structlog.testing import capture_logs
 from yarl import URL
 
-from smartfeeds.core.tokens import TokenScope
 from smartfeeds.delivery.files import remove_unused_files
+from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.http import server, uploads
 from smartfeeds.service.files import GRACE_US
 from smartfeeds.store.files import LOCK

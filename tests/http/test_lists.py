@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.tokens import TokenScope
+from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.formats.ess import dumb_checksum, read_nno

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from lxml import etree
 
-from smartfeeds.core.tokens import TokenScope
+from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.formats.post import Post
 from smartfeeds.formats.xml import Element
 from smartfeeds.http import posts

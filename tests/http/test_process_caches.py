@@ -8,12 +8,12 @@ import asyncio
 
 import pytest
 
-from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import RIVER
 from smartfeeds.delivery import changes
+from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.accounts.tokens import revoke_token
 from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.http.lists import CACHE_US
-from smartfeeds.service.tokens import revoke_token
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, NODE_CONFIG, Component, Element, bare, entry, form, ok

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 import pytest
 from lxml import etree, html
 
-from smartfeeds.core.tokens import ALL_FEEDS, TokenScope
+from smartfeeds.features.accounts.token import ALL_FEEDS, TokenScope
 from smartfeeds.service import river
 from support.bearer import bearer
 from support.browsing import sign_in

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 from lxml import html
 
-from smartfeeds.core.tokens import TokenScope
+from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.http.web.highlight import mark_text
 from smartfeeds.service import river
 from support.bearer import bearer

@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.sessions import IDLE_S, RENEWED_S, form_token
-from smartfeeds.core.tokens import TokenScope
-from smartfeeds.service.sessions import EndSessions
-from smartfeeds.service.tokens import revoke_token
+from smartfeeds.features.accounts.session import IDLE_S, RENEWED_S, form_token
+from smartfeeds.features.accounts.sessions import EndSessions
+from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.accounts.tokens import revoke_token
 from support.bearer import bearer
 from support.browsing import FORM, SignedIn, sign_in
 from support.component import ALICE, BOB, DOMAIN, bare, entry

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.tokens import ALL_FEEDS, TokenScope
-from smartfeeds.service.tokens import revoke_token
+from smartfeeds.features.accounts.token import ALL_FEEDS, TokenScope
+from smartfeeds.features.accounts.tokens import revoke_token
 from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
 from support.web import Got, Web, WebStarter

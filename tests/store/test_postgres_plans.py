@@ -35,12 +35,12 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.river import NodePlace
-from smartfeeds.core.sessions import Session
 from smartfeeds.core.stores import parse_store
-from smartfeeds.core.tokens import Token, TokenScope
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
+from smartfeeds.features.accounts.session import Session
+from smartfeeds.features.accounts.token import Token, TokenScope
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror

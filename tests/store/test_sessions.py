@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from smartfeeds.core.sessions import Session
-from smartfeeds.core.tokens import Token, TokenScope, digest_of
+from smartfeeds.features.accounts.session import Session
+from smartfeeds.features.accounts.token import Token, TokenScope, digest_of
 from smartfeeds.store.base import Store, WriteTx
 
 JID = "alice@example.org"

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from smartfeeds.core.files import FeedFile, extension_of
 from smartfeeds.core.jid import ANONYMOUS
-from smartfeeds.core.tokens import TokenScope
+from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.cloud.remote_calls import RemoteCall
 from smartfeeds.features.cloud.soap import ENVELOPE_NS
 from smartfeeds.features.cloud.xml_rpc import write_call

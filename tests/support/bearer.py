@@ -2,8 +2,8 @@
 
 import itertools
 
-from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, write_token
-from smartfeeds.service.tokens import add_token
+from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope, digest_of, write_token
+from smartfeeds.features.accounts.tokens import add_token
 from support.component import bare
 from support.web import Web
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from lxml import etree
 
-from smartfeeds.core.sessions import form_token
+from smartfeeds.features.accounts.session import form_token
 from support.browsing import FORM, SESSION_COOKIE
 from support.chat import deliver
 from support.component import bare

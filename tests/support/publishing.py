@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 import aiohttp
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.tokens import TokenScope
+from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.service.requests import CreateNode
-from smartfeeds.service.tokens import add_token, new_token
 from support.service import stored_service
 from support.waiting import until
 

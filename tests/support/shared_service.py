@@ -11,10 +11,10 @@ import aiohttp
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.shards import SHARDS
-from smartfeeds.core.tokens import ALL_FEEDS, TokenScope
 from smartfeeds.demo.process import free_port
+from smartfeeds.features.accounts.token import ALL_FEEDS, TokenScope
+from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.service.requests import CreateNode, Subscribe
-from smartfeeds.service.tokens import add_token, new_token
 from support.process import ServiceProcess
 from support.servers import TestServer
 from support.service import stored_service, write_config

@@ -10,12 +10,12 @@ import aiohttp
 from lxml import etree
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, write_token
+from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope, digest_of, write_token
+from smartfeeds.features.accounts.tokens import add_token
 from smartfeeds.features.conflicts.requests import ConflictList, ListConflicts, ResolveConflicts
 from smartfeeds.features.mirrors.mirror_in import XmppMirrorReader
 from smartfeeds.features.mirrors.mirror_out import MirrorOutlet
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
-from smartfeeds.service.tokens import add_token
 from support.client import Client
 from support.component import NS, PS, entry, text_of
 from support.race import NODE

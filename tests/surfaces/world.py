@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, write_token
+from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope, digest_of, write_token
+from smartfeeds.features.accounts.tokens import add_token
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import new_source
-from smartfeeds.service.tokens import add_token
 from smartfeeds.store.base import WriteTx
 from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Element, Starter, bare, ok

@@ -84,7 +84,7 @@ STATES = {
     "recent.RecentRates": LOCAL,
     "service.admin_process.ServiceOperations": LOCAL,
     "service.damage.DamageLog": LOCAL,
-    "service.sign_ins.SignIns": Checked(
+    "features.accounts.sign_ins.SignIns": Checked(
         "http/test_sign_in_processes.py::test_confirmation_reaches_the_browser_at_another_process"
     ),
     "features.polling.history._Walk": WORK,

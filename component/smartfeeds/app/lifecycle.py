@@ -20,10 +20,8 @@ from smartfeeds.app.feature import Host
 from smartfeeds.app.http_setup import http_options
 from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.ownership_setup import ProcessGroup
-from smartfeeds.app.sign_in_setup import SharedSignIns
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.model import Node, NodeEvent
-from smartfeeds.core.tokens import Token
 from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
@@ -32,6 +30,10 @@ from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
+from smartfeeds.features.accounts.pages import XmppSignIn
+from smartfeeds.features.accounts.setup import SharedSignIns
+from smartfeeds.features.accounts.token import Token
+from smartfeeds.features.accounts.tokens import authenticate
 from smartfeeds.features.bot.setup import make_bot
 from smartfeeds.features.callbacks.setup import callback_client, make_cloud, make_hub
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES
@@ -47,7 +49,6 @@ from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.http.health import Health
 from smartfeeds.http.side import HttpSide
 from smartfeeds.http.site import Site
-from smartfeeds.http.web.sign_in import XmppSignIn
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
@@ -57,7 +58,6 @@ from smartfeeds.push.sender import PushSender
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.requests import Answer, Publish, Request
-from smartfeeds.service.tokens import authenticate
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.sqlite import SqliteStore

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
+from smartfeeds.features.accounts.sessions import due_sessions
 from smartfeeds.features.callbacks.registrations import due_callbacks
 from smartfeeds.features.privacy.erasing import due_erasures
 from smartfeeds.service.context import Context
@@ -14,7 +15,6 @@ from smartfeeds.service.expiry import due_expiry
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.leases import due_leases
 from smartfeeds.service.publishing import due_purges
-from smartfeeds.service.sessions import due_sessions
 from smartfeeds.service.steps import WriteStep
 from smartfeeds.service.tallies import due_tallies
 from smartfeeds.store.base import ReadTx

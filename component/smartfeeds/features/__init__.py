@@ -1,6 +1,7 @@
 """The features. Each is a folder with everything that it consists of, and has one line in the tuple."""
 
 from smartfeeds.app.feature import Feature
+from smartfeeds.features.accounts import ACCOUNTS
 from smartfeeds.features.archive import ARCHIVE
 from smartfeeds.features.attachments import ATTACHMENTS
 from smartfeeds.features.bot import BOT
@@ -17,6 +18,7 @@ from smartfeeds.features.presence import PRESENCE
 from smartfeeds.features.privacy import PRIVACY
 
 FEATURES: tuple[Feature, ...] = (
+    ACCOUNTS,
     ARCHIVE,
     ATTACHMENTS,
     BOT,

@@ -14,8 +14,10 @@ from smartfeeds.core.model import MAX_ID_BYTES, Affiliation
 from smartfeeds.core.options import OPTIONS, PUBSUB
 from smartfeeds.core.page import parse_number
 from smartfeeds.core.times import parse_duration
-from smartfeeds.core.tokens import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.listing import AddToken, RevokeToken, TokenAdded, TokenRevoked
+from smartfeeds.features.accounts.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
+from smartfeeds.features.accounts.tokens import new_token
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.admin_lists import (
@@ -39,7 +41,6 @@ from smartfeeds.http.queries import read_flag, read_parameters, write_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.admin_consumers import ConsumersRetried, RetryConsumers
 from smartfeeds.service.admin_process import GetStatistics, Statistics
-from smartfeeds.service.admin_tokens import AddToken, RevokeToken, TokenAdded, TokenRevoked
 from smartfeeds.service.administration import check_applied
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import options_tag
@@ -50,7 +51,6 @@ from smartfeeds.service.requests import (
     SetAffiliations,
     SetSubscriptions,
 )
-from smartfeeds.service.tokens import new_token
 from smartfeeds.texts import N_
 
 USUAL, MOST = 100, 500  # rows in a page

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from aiohttp import HttpVersion11, MultipartReader, web
 
 from smartfeeds.core.jid import ANONYMOUS, Jid
-from smartfeeds.core.sessions import Session, parse_session
-from smartfeeds.core.tokens import Token, TokenScope, covers
 from smartfeeds.core.urls import local_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.session import Session, parse_session
+from smartfeeds.features.accounts.token import Token, TokenScope, covers
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.negotiation import takes_gzip
@@ -43,17 +43,16 @@ class HttpCall:
 
     `origin` is scheme and host without a slash at the end, `base_path` the path of `http.base_url` ("" without one),
     and `path` the raw path behind it. `look` is the look of the site. `proxied`: the address comes from a header of a
-    proxy.
-    `credential` is the token as sent, or the cookie of a session, "" for a request without either. `bearer`: it came as
-    a bearer token, so pages of other hosts may read the response: only a script that knows the token can send it.
-    Browsers add passwords and cookies by themselves, also to requests of other hosts. Responses to these must not be
-    readable elsewhere, not even later from the cache of the browser. After authentication `actor` is the JID that the
-    token acts as and `token` the token. `session` is set if the token comes from the cookie (`http.sessions`); then
-    `form_token` is what its forms must carry, and `admin` whether it may administer the service. `body` is set if the
-    router has read the body. `name`, `item_id` and `suffix` are what the path names, "" if its route has no such
-    variable. `subject` is the JID or the id of a token in
-    the path of a resource of administration. `written`: the response was sent already, by `HeldPulls`.
-    `multipart` reads the parts of a body of which the first was read already, to check the form token.
+    proxy. `credential` is the token as sent, or the cookie of a session, "" for a request without either. `bearer`: it
+    came as a bearer token, so pages of other hosts may read the response: only a script that knows the token can send
+    it. Browsers add passwords and cookies by themselves, also to requests of other hosts. Responses to these must not
+    be readable elsewhere, not even later from the cache of the browser. After authentication `actor` is the JID that
+    the token acts as and `token` the token. `session` is set if the token comes from the cookie
+    (`features.accounts.http`); then `form_token` is what its forms must carry, and `admin` whether it may administer
+    the service. `body` is set if the router has read the body. `name`, `item_id` and `suffix` are what the path names,
+    "" if its route has no such variable. `subject` is the JID or the id of a token in the path of a resource of
+    administration. `written`: the response was sent already, by `HeldPulls`. `multipart` reads the parts of a body of
+    which the first was read already, to check the form token.
     """
 
     request: web.BaseRequest

@@ -12,9 +12,9 @@ from http import HTTPStatus
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.prefetch.local_links import item_with_local
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n

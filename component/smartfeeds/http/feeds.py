@@ -9,9 +9,9 @@ from time import perf_counter
 
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n

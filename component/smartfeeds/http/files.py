@@ -19,8 +19,8 @@ from aiohttp import web
 
 from smartfeeds.core.files import OCTETS, SHOWN_TYPES, FeedFile, is_shown
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known

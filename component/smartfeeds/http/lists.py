@@ -17,9 +17,9 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.river import NODE_PLACE, parse_node_place
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.core.tokens import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.token import ALL_FEEDS
 from smartfeeds.features.polling.lists import GetListedSources, ListedSources
 from smartfeeds.features.polling.source import Source
 from smartfeeds.formats.entry import read_entry

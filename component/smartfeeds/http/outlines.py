@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import replace
 
-from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import OUTLINE, feed_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import page_for_people

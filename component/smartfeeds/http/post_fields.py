@@ -10,8 +10,8 @@ from email.header import decode_header, make_header
 from types import MappingProxyType
 from typing import NamedTuple
 
-from smartfeeds.core.sessions import FORM_TOKEN
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.session import FORM_TOKEN
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import Parameter
 from smartfeeds.http.queries import read_fields

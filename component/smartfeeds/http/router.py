@@ -14,15 +14,15 @@ from aiohttp import HttpVersion10, HttpVersion11, web
 
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.text import is_xml_text
-from smartfeeds.core.tokens import Token, covers
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.http import Sessions
+from smartfeeds.features.accounts.token import Token, covers
 from smartfeeds.http.calls import CallReader, HttpCall, is_from_here
 from smartfeeds.http.http_errors import HttpError, as_text, failure_reply
 from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.web.frame import frame_of
 from smartfeeds.http.web.problem_page import for_reader
 from smartfeeds.http.wire import AlreadySent, early_writer, has_begun

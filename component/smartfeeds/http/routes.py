@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from smartfeeds.core import urls
+from smartfeeds.features.accounts import pages as sign_in
 from smartfeeds.features.cloud import http as cloud
 from smartfeeds.features.hub import http as hub
 from smartfeeds.features.polling import http as source_pushes
@@ -29,7 +30,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route
 from smartfeeds.http.web import admin as web_admin
-from smartfeeds.http.web import api_docs, editor, sign_in, theme
+from smartfeeds.http.web import api_docs, editor, theme
 from smartfeeds.http.web import static_files as static
 from smartfeeds.http.web.admin_sections import SECTIONS
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.http import Sessions
+from smartfeeds.features.accounts.pages import SignInPages, XmppSignIn
 from smartfeeds.features.cloud.http import CloudDoors, CloudRequests
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.features.polling.http import SourcePushEndpoint, SourcePushes
@@ -37,7 +39,6 @@ from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import TABLE, Handlers, document
 from smartfeeds.http.search import Searches
 from smartfeeds.http.server import ConnectionLimits, HttpListener
-from smartfeeds.http.sessions import Sessions
 from smartfeeds.http.side import HttpSide, SiteTools, resources
 from smartfeeds.http.streams import Streams
 from smartfeeds.http.uploads import Files, Uploads
@@ -46,7 +47,6 @@ from smartfeeds.http.web.api_docs import ApiDocs
 from smartfeeds.http.web.editor import Editor
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
-from smartfeeds.http.web.sign_in import SignInPages, XmppSignIn
 from smartfeeds.http.web.theme import Themes
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.files import GetFile

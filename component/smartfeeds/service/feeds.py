@@ -10,6 +10,8 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
+from smartfeeds.features.accounts import listing as admin_tokens
+from smartfeeds.features.accounts import sessions
 from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.mirrors import requests as admin_mirrors
 from smartfeeds.features.polling import lists as source_lists
@@ -21,7 +23,6 @@ from smartfeeds.features.privacy import blocking, erasing
 from smartfeeds.service import (
     admin_consumers,
     admin_nodes,
-    admin_tokens,
     admin_users,
     admin_work,
     administration,
@@ -34,7 +35,6 @@ from smartfeeds.service import (
     placing,
     pulls,
     river,
-    sessions,
     subscriptions,
     writing,
 )

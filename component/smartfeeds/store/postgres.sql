@@ -232,7 +232,7 @@ CREATE TABLE token (
 CREATE INDEX token_jid ON token (jid, created_us);
 
 -- Sessions of browsers; digest is the SHA-256 of the secret in the cookie, token_id '' after a sign-in over XMPP
--- (core/sessions.py).
+-- (features/accounts/session.py).
 CREATE TABLE session (
     session_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     digest BYTEA NOT NULL CHECK (length(digest) = 32),

@@ -1,5 +1,6 @@
 """The XMPP side of the kernel: the ad-hoc commands of each module."""
 
+from smartfeeds.features.accounts import adhoc as admin_tokens
 from smartfeeds.features.attachments.names import ATTACHMENTS
 from smartfeeds.features.mirrors import adhoc as admin_mirrors
 from smartfeeds.features.polling import adhoc as admin_sources
@@ -9,7 +10,6 @@ from smartfeeds.xmpp import (
     admin_nodes,
     admin_people,
     admin_process,
-    admin_tokens,
     admin_users,
     admin_work,
     authorization,

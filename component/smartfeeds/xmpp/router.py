@@ -20,6 +20,7 @@ import structlog
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import FormFields
 from smartfeeds.errors import UNKNOWN_OUTCOME, Condition, FeedError, StoreError, UnknownOutcomeError
+from smartfeeds.features.accounts.http_auth import CONFIRM, Confirmation, read_confirmation
 from smartfeeds.features.bot.stanzas import (
     ANY_TYPE,
     MESSAGES,
@@ -56,7 +57,6 @@ from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import ENCODERS, encode_last_item, envelope
 from smartfeeds.xmpp.forms import X, form_type_of, parse_submit
 from smartfeeds.xmpp.framer import CUT_NS
-from smartfeeds.xmpp.http_auth import CONFIRM, Confirmation, read_confirmation
 from smartfeeds.xmpp.ordering import RequestOrder, StoreAccess
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.screening import LARGE_ITEM

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.core.sessions import (
+from smartfeeds.features.accounts.session import (
     IDLE_S,
     MOST_S,
     RENEWED_S,
@@ -16,7 +16,7 @@ from smartfeeds.core.sessions import (
     renewed,
     write_session,
 )
-from smartfeeds.core.tokens import TokenScope, digest_of, parse_token, write_token
+from smartfeeds.features.accounts.token import TokenScope, digest_of, parse_token, write_token
 
 SECRET = "s" * 43
 SESSION = Session("0123456789ab", digest_of(SECRET), "a@x", TokenScope.PUBLISH, "*", "", "")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.core.tokens import (
+from smartfeeds.features.accounts.token import (
     ALL_FEEDS,
     Token,
     TokenScope,

@@ -8,9 +8,11 @@ import pytest
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition
+from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken, TokenList
+from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.accounts.tokens import new_token
 from smartfeeds.features.mirrors import requests as admin_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, mirror_status
@@ -19,10 +21,8 @@ from smartfeeds.service import admin_consumers
 from smartfeeds.service import requests as r
 from smartfeeds.service.admin_consumers import ConsumerList, ListConsumers, RetryConsumers
 from smartfeeds.service.admin_nodes import ListManagedNodes, ManagedNodes
-from smartfeeds.service.admin_tokens import AddToken, ListTokens, RevokeToken, TokenList
 from smartfeeds.service.administration import CountStore, GetStanding, ListAddresses, Standing, StoreCounts
 from smartfeeds.service.context import Context
-from smartfeeds.service.tokens import new_token
 from smartfeeds.store.base import ReadTx, WriteTx
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
 

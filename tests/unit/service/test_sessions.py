@@ -5,11 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from smartfeeds.core.sessions import IDLE_S, RENEWED_S, SESSIONS_PER_TOKEN, Session, write_session
-from smartfeeds.core.tokens import ALL_FEEDS, SCOPES, Token, TokenScope, digest_of
 from smartfeeds.delivery.sweeps import SESSIONS
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.sessions import (
+from smartfeeds.features.accounts.session import IDLE_S, RENEWED_S, SESSIONS_PER_TOKEN, Session, write_session
+from smartfeeds.features.accounts.sessions import (
     BeginSession,
     EndSessions,
     GetSession,
@@ -19,7 +18,8 @@ from smartfeeds.service.sessions import (
     SessionShown,
     new_session,
 )
-from smartfeeds.service.tokens import add_token, revoke_token
+from smartfeeds.features.accounts.token import ALL_FEEDS, SCOPES, Token, TokenScope, digest_of
+from smartfeeds.features.accounts.tokens import add_token, revoke_token
 from support.world import ALICE, BOB, FEED, SERVICE, S, World, jid, refusal
 
 TOKEN_ID = "f" * 12

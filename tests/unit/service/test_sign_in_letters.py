@@ -7,8 +7,8 @@ import pytest
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.service.sign_in_letters import read_sign_ins, write_sign_ins
-from smartfeeds.service.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
+from smartfeeds.features.accounts.sign_in_letters import read_sign_ins, write_sign_ins
+from smartfeeds.features.accounts.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
 
 NOW_US = 1_700_000_000_000_000
 ALICE = parse_jid("alice@example.org")

@@ -8,14 +8,14 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.tokens import TokenScope
+from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.accounts.tokens import add_token, new_token, revoke_token
 from smartfeeds.features.callbacks.registrations import CallbackLimits, CallbackReader, due_callbacks, end_callbacks
 from smartfeeds.features.callbacks.targets import HOST_RATE
 from smartfeeds.features.hub.hub import HubOptions
 from smartfeeds.features.hub.requests import DENIED_US, drop_subscription
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
-from smartfeeds.service.tokens import add_token, new_token, revoke_token
 from support.callbacks import SITE, HubBench, fixed
 from support.waiting import until, wait_for
 from support.website import Names

@@ -22,6 +22,7 @@ from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.errors import StoreError
+from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot.approvals import explain
 from smartfeeds.features.bot.chat import ChatSettings
 from smartfeeds.features.bot.commands import run_command, unknown_command
@@ -49,7 +50,6 @@ from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.context import is_admin, refusal_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
-from smartfeeds.service.sign_ins import SignIns
 from smartfeeds.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.xmpp.limits import RateLimits
 

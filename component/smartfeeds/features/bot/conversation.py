@@ -9,6 +9,7 @@ from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot.chat import ChatRow, ChatSettings
 from smartfeeds.features.bot.follows import consumer_of, list_follows
 from smartfeeds.features.bot.grammar import quote
@@ -20,7 +21,6 @@ from smartfeeds.service.answers import ask
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
-from smartfeeds.service.sign_ins import SignIns
 from smartfeeds.store.base import WriteTx
 from smartfeeds.texts import ENGLISH, N_, Texts
 

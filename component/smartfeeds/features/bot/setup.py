@@ -6,12 +6,12 @@ from smartfeeds import system
 from smartfeeds.app.config import Settings
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.letters import Letterbox
+from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot.bot import Bot, BotOptions
 from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.presence.states import Availability
 from smartfeeds.service.answers import Handle
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.sign_ins import SignIns
 from smartfeeds.xmpp.stream import ComponentStream
 
 

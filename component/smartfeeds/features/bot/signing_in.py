@@ -1,4 +1,4 @@
-"""The command that signs a browser in to the web pages (`service.sign_ins`).
+"""The command that signs a browser in to the web pages (`features.accounts.sign_ins`).
 
 The command needs two messages. The first answer names the site and the network address that asks, so that nobody who
 was tricked into sending a code signs a stranger's browser in. A link can contain both words, so "yes" in the first

@@ -7,8 +7,8 @@ from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import OPTIONS, FieldType, FormFields, NodeOptions, Option, OptionLimits
 from smartfeeds.core.options import PUBSUB as PREFIX
 from smartfeeds.core.times import parse_datetime
-from smartfeeds.core.tokens import SCOPES
 from smartfeeds.core.urls import ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
+from smartfeeds.features.accounts.token import SCOPES
 from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.prefetch.enclosure import EnclosureState
 from smartfeeds.http.web.frame import Frame

@@ -9,9 +9,10 @@ from functools import partial
 
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import KIND, PUBSUB, AccessModel
-from smartfeeds.core.tokens import ALL_FEEDS, SCOPES
 from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.listing import RevokeToken, TokenRevoked
+from smartfeeds.features.accounts.token import ALL_FEEDS, SCOPES
 from smartfeeds.http.admin_lists import (
     ENCLOSURES,
     MEMBERS,
@@ -29,7 +30,6 @@ from smartfeeds.http.web.admin import ROWS, Fields, Outcome, Section, WebAdmin
 from smartfeeds.http.web.admin_pages import Column, Field, Form, RowAction, Table
 from smartfeeds.service.admin_consumers import ConsumersRetried, RetryConsumers
 from smartfeeds.service.admin_process import GetRecentEvents, RecentEventList
-from smartfeeds.service.admin_tokens import RevokeToken, TokenRevoked
 from smartfeeds.service.administration import Standing
 from smartfeeds.service.answers import ask
 from smartfeeds.service.requests import CreateNode, NodeCreated

@@ -1,11 +1,11 @@
 """The choice of the theme: light, dark or that of the system. A cookie holds it, so it works without a script."""
 
 from smartfeeds.core.urls import RIVER
+from smartfeeds.features.accounts.http import set_cookie
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.sessions import set_cookie
 from smartfeeds.http.web.frame import THEME, THEMES
 
 _YEAR_S = 365 * 24 * 3_600

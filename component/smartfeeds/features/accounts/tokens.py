@@ -1,7 +1,7 @@
 """Creates, checks and revokes bearer tokens.
 
 Each request reads its token from the store, so a revoked token ends at once. A request with a token acts as the
-JID of the token. The rules of the use cases apply, and the scope of the token limits them further (`core.tokens`).
+JID of the token. The rules of the use cases apply, and the scope of the token limits them further (`token`).
 """
 
 import secrets
@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.tokens import (
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.token import (
     ALL_FEEDS,
     ID_CHARACTERS,
     Token,
@@ -20,7 +21,6 @@ from smartfeeds.core.tokens import (
     parse_token,
     write_token,
 )
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, check_admitted, find
 from smartfeeds.store.base import ReadTx, WriteTx
 

@@ -1,4 +1,4 @@
-"""Begins, reads, renews and ends the sessions of browsers (`core.sessions`).
+"""Begins, reads, renews and ends the sessions of browsers (`session`).
 
 Each request reads its session from the store, so a session that its user ends, or whose token is revoked, ends at once.
 """
@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from smartfeeds.core.sessions import (
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.session import (
     MAX_LABEL_CHARACTERS,
     SESSIONS_PER_TOKEN,
     Session,
@@ -18,12 +19,11 @@ from smartfeeds.core.sessions import (
     renewed,
     write_session,
 )
-from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, Token, TokenScope, covers, digest_of
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.token import ALL_FEEDS, ID_CHARACTERS, Token, TokenScope, covers, digest_of
+from smartfeeds.features.accounts.tokens import SECRET_BYTES
 from smartfeeds.service.context import Context, check_admitted, is_admin
 from smartfeeds.service.requests import Answer, EmptyResult, Request
 from smartfeeds.service.steps import MoreSteps, WriteStep
-from smartfeeds.service.tokens import SECRET_BYTES
 from smartfeeds.store.base import ReadTx, WriteTx
 
 STEP = 500  # sessions that one transaction removes: some 5 ms

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.service.sign_ins import SignIn, SignInState
+from smartfeeds.features.accounts.sign_ins import SignIn, SignInState
 
 
 def write_sign_ins(sign_ins: Iterable[SignIn], now_us: int) -> bytes:

@@ -10,10 +10,13 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.sessions import Session, form_token
-from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.http import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
+from smartfeeds.features.accounts.session import Session, form_token
+from smartfeeds.features.accounts.sessions import EndSessions, ListSessions, SessionList
+from smartfeeds.features.accounts.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
+from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
@@ -22,11 +25,8 @@ from smartfeeds.http.http_errors import BASIC_CHALLENGE, HttpError
 from smartfeeds.http.operations import Operation, page_for_people
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.sessions import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.sessions import EndSessions, ListSessions, SessionList
-from smartfeeds.service.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
 from smartfeeds.texts import N_
 
 GUEST_AGE_S = 3_600  # a sign-in page that was loaded earlier must be loaded again

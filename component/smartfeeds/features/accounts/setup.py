@@ -10,9 +10,9 @@ from collections.abc import Callable
 from smartfeeds.app.ownership_setup import ProcessGroup
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.letters import LetterTopic
-from smartfeeds.service.sign_in_letters import read_sign_ins, write_sign_ins
-from smartfeeds.service.sign_ins import SignIn, SignIns
-from smartfeeds.xmpp.http_auth import Confirmation, encode_confirm
+from smartfeeds.features.accounts.http_auth import Confirmation, encode_confirm
+from smartfeeds.features.accounts.sign_in_letters import read_sign_ins, write_sign_ins
+from smartfeeds.features.accounts.sign_ins import SignIn, SignIns
 
 
 class SharedSignIns:

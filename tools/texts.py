@@ -33,7 +33,10 @@ ERROR_MODULES = (
             *("files", "placing", "pulls", "sessions", "sign_ins", "subscriptions", "tokens"),
         )
     ),
-    *(PACKAGE / path for path in ("core/options.py", "formats/post.py", "http/multipart.py", "http/uploads.py")),
+    *(
+        PACKAGE / path
+        for path in ("core/options.py", "formats/post.py", "http/multipart.py", "features/authoring/uploads.py")
+    ),
     *(PACKAGE / "features" / path for path in ("conflicts/http.py", "conflicts/requests.py")),
 )
 TEMPLATES = (*PACKAGE.glob("http/web/templates/*.html"), *PACKAGE.glob("features/*/templates/*.html"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from campaign.fuzz_target import Target
 from smartfeeds.errors import SmartfeedsError
+from smartfeeds.features.authoring.markdown import render_markdown
 from smartfeeds.features.cloud.messages import is_registration, read_notification, read_registration, read_remote_call
 from smartfeeds.features.cloud.protocol import CloudRequestError
 from smartfeeds.features.cloud.remote_calls import RemoteCallError
@@ -23,7 +24,6 @@ from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.ess import read_either
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.json_text import load_json
-from smartfeeds.formats.markdown import render_markdown
 from smartfeeds.formats.opml import read_outline, write_outline
 
 DATA = Path(__file__).parents[1] / "data"

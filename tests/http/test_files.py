@@ -9,10 +9,11 @@ from lxml import etree
 from structlog.testing import capture_logs
 from yarl import URL
 
-from smartfeeds.delivery.files import remove_unused_files
 from smartfeeds.features.accounts.token import TokenScope
-from smartfeeds.http import server, uploads
-from smartfeeds.service.files import GRACE_US
+from smartfeeds.features.authoring import uploads
+from smartfeeds.features.authoring.files import remove_unused_files
+from smartfeeds.features.authoring.requests import GRACE_US
+from smartfeeds.http import server
 from smartfeeds.store.files import LOCK
 from support.bearer import bearer
 from support.browsing import sign_in
@@ -398,14 +399,14 @@ async def test_unused_files_are_removed(notes: Web, token: str, monkeypatch: pyt
     app = notes.component.app
     ((path, *_),) = enclosures(await upload(notes, token))
     await upload(notes, token, b"other", "other.jpg")
-    monkeypatch.setattr("smartfeeds.service.files.GRACE_US", -GRACE_US)
+    monkeypatch.setattr("smartfeeds.features.authoring.requests.GRACE_US", -GRACE_US)
     await remove_unused_files(app.service, app.files)
     assert len(names(notes)) == 2
     assert (await notes.ask("DELETE", "/entries/notes/photo.jpg", Authorization=token)).status == 204
-    monkeypatch.setattr("smartfeeds.service.files.GRACE_US", GRACE_US)
+    monkeypatch.setattr("smartfeeds.features.authoring.requests.GRACE_US", GRACE_US)
     await remove_unused_files(app.service, app.files)
     assert len(names(notes)) == 2, "the hour is not over"
-    monkeypatch.setattr("smartfeeds.service.files.GRACE_US", -GRACE_US)
+    monkeypatch.setattr("smartfeeds.features.authoring.requests.GRACE_US", -GRACE_US)
     await remove_unused_files(app.service, app.files)
     assert names(notes) == [hashlib.sha256(b"other").hexdigest()]
     assert (await notes.get(path)).status == 404
@@ -420,7 +421,7 @@ async def test_an_entry_of_another_client_may_refer_to_a_file(
     body = f"<entry xmlns='http://www.w3.org/2005/Atom'><title>T</title><content type='html'>&lt;img src=\"https://x.example{path}\"&gt;</content></entry>"
     await notes.component.publish(ALICE, "notes", "b", body)
     await notes.component.retract(ALICE, "notes", "photo.jpg")
-    monkeypatch.setattr("smartfeeds.service.files.GRACE_US", -GRACE_US)
+    monkeypatch.setattr("smartfeeds.features.authoring.requests.GRACE_US", -GRACE_US)
     await remove_unused_files(app.service, app.files)
     assert (await notes.get(path)).status == 200
 

@@ -20,7 +20,6 @@ from psycopg import sql
 
 import smartfeeds
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
-from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import (
     Affiliation,
     Edge,
@@ -41,6 +40,7 @@ from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.features.accounts.session import Session
 from smartfeeds.features.accounts.token import Token, TokenScope
+from smartfeeds.features.authoring.file import FeedFile
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror

@@ -101,7 +101,7 @@ OWNERS = {
     "aiohttp": ("http/", "net/", "features/"),
     "jinja2": ("http/", "features/pages/"),
     "nh3": ("http/", "features/pages/"),
-    "markdown_it": ("formats/markdown.py", "features/authoring/markdown.py"),
+    "markdown_it": ("features/authoring/markdown.py", "features/authoring/markdown.py"),
     "pydantic": ("app/config", "features/"),
     "pydantic_settings": ("app/config.py",),
     "click": ("cli/", "features/", "console.py", "demo/commands.py"),

@@ -69,7 +69,7 @@ STATES = {
     "http.web.feed_page.Pages": PAGES,
     "http.web.river_page.RiverPages": PAGES,
     "http.changes.Changes": LOCAL,
-    "http.markdown.MarkdownTurns": Bound("Markdown"),
+    "features.authoring.rendering.MarkdownTurns": Bound("Markdown"),
     "http.quotas.Quota": Bound("uploads"),
     "http.server.HttpListener": Bound("`http.connections`"),
     "http.shared_work.SharedWork": WORK,

@@ -39,10 +39,10 @@ from smartfeeds.app.config_types import (
     Seconds,
     SettingsSection,
 )
-from smartfeeds.core.files import LOGO_TYPES
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
+from smartfeeds.features.authoring.file import LOGO_TYPES
 from smartfeeds.features.mirrors.mirror import check_elsewhere
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 

@@ -15,12 +15,12 @@ from smartfeeds.core.shards import SHARDS
 from smartfeeds.delivery.changes import ChangeNotifier
 from smartfeeds.delivery.database_watch import DatabaseWatch
 from smartfeeds.delivery.duties import Duty
-from smartfeeds.delivery.files import tidy_files
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.delivery.locks import ShardLocks
 from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.sweeps import SWEEPS
+from smartfeeds.features.authoring.files import tidy_files
 from smartfeeds.features.hub.hub import Hub
 from smartfeeds.features.polling.setup import Polls
 from smartfeeds.formats.atom import read_traits

@@ -4,6 +4,7 @@ from smartfeeds.app.feature import Feature
 from smartfeeds.features.accounts import ACCOUNTS
 from smartfeeds.features.archive import ARCHIVE
 from smartfeeds.features.attachments import ATTACHMENTS
+from smartfeeds.features.authoring import AUTHORING
 from smartfeeds.features.bot import BOT
 from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.cloud import CLOUD
@@ -21,6 +22,7 @@ FEATURES: tuple[Feature, ...] = (
     ACCOUNTS,
     ARCHIVE,
     ATTACHMENTS,
+    AUTHORING,
     BOT,
     CALLBACKS,
     CLOUD,

@@ -9,11 +9,11 @@ from aiohttp import BodyPartReader, MultipartReader
 from aiohttp.http_exceptions import HttpProcessingError
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring.uploads import UploadName, Uploads
 from smartfeeds.formats.entry import EntryLink
 from smartfeeds.http.bodies import content_too_large, invite, paced, within
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.post_fields import MAX_FIELDS
-from smartfeeds.http.uploads import UploadName, Uploads
 
 MAX_FILES = 20
 _FIRST_FIELD_BYTES = 1_024  # of a field that is read before the request is accepted

@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from smartfeeds.core.files import media_type_of
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring.file import media_type_of
+from smartfeeds.features.authoring.rendering import MarkdownTurns
+from smartfeeds.features.authoring.uploads import UploadName, Uploads
 from smartfeeds.formats.entry import EntryLink, EntryText, TextKind
 from smartfeeds.formats.json_text import looks_like_json
 from smartfeeds.formats.post import Post, entry_of, split_tags
@@ -20,10 +22,8 @@ from smartfeeds.http import post_fields as f
 from smartfeeds.http.bodies import CHARSETS, BodyReader, charset_of, unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.json_posts import read_json_post
-from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.multipart import read_parts
 from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.uploads import UploadName, Uploads
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 
 _HTML = n.HTML.accept_types[0]

@@ -7,6 +7,8 @@ from typing import Any
 
 from smartfeeds.core import urls
 from smartfeeds.features.accounts import pages as sign_in
+from smartfeeds.features.authoring import editor, micropub
+from smartfeeds.features.authoring import http as files
 from smartfeeds.features.cloud import http as cloud
 from smartfeeds.features.hub import http as hub
 from smartfeeds.features.polling import http as source_pushes
@@ -14,11 +16,9 @@ from smartfeeds.http import administration as admin
 from smartfeeds.http import (
     entries,
     feeds,
-    files,
     health,
     images,
     lists,
-    micropub,
     openapi,
     outlines,
     publishing,
@@ -30,7 +30,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route
 from smartfeeds.http.web import admin as web_admin
-from smartfeeds.http.web import api_docs, editor, theme
+from smartfeeds.http.web import api_docs, theme
 from smartfeeds.http.web import static_files as static
 from smartfeeds.http.web.admin_sections import SECTIONS
 

@@ -7,6 +7,12 @@ from typing import Any
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.http import Sessions
 from smartfeeds.features.accounts.pages import SignInPages, XmppSignIn
+from smartfeeds.features.authoring.editor import Editor
+from smartfeeds.features.authoring.http import FileReplies, StoredFiles
+from smartfeeds.features.authoring.micropub import Micropub
+from smartfeeds.features.authoring.rendering import MarkdownTurns
+from smartfeeds.features.authoring.requests import GetFile
+from smartfeeds.features.authoring.uploads import Files, Uploads
 from smartfeeds.features.cloud.http import CloudDoors, CloudRequests
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.features.polling.http import SourcePushEndpoint, SourcePushes
@@ -21,13 +27,10 @@ from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
-from smartfeeds.http.files import FileReplies, StoredFiles
 from smartfeeds.http.health import Health
 from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.look import SiteLook
-from smartfeeds.http.markdown import MarkdownTurns
-from smartfeeds.http.micropub import Micropub
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.outlines import Outlines
 from smartfeeds.http.posts import PostReader
@@ -41,15 +44,12 @@ from smartfeeds.http.search import Searches
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.side import HttpSide, SiteTools, resources
 from smartfeeds.http.streams import Streams
-from smartfeeds.http.uploads import Files, Uploads
 from smartfeeds.http.web.admin import WebAdmin
 from smartfeeds.http.web.api_docs import ApiDocs
-from smartfeeds.http.web.editor import Editor
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.http.web.theme import Themes
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.files import GetFile
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import FeedPage, PullFeed
 

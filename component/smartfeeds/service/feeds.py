@@ -13,6 +13,8 @@ from smartfeeds.core.touches import Touch
 from smartfeeds.features.accounts import listing as admin_tokens
 from smartfeeds.features.accounts import sessions
 from smartfeeds.features.attachments import requests as attachments
+from smartfeeds.features.authoring import requests as files
+from smartfeeds.features.authoring import writing
 from smartfeeds.features.mirrors import requests as admin_mirrors
 from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import requests as admin_sources
@@ -30,13 +32,11 @@ from smartfeeds.service import (
     authorization,
     discovery,
     documents,
-    files,
     nodes,
     placing,
     pulls,
     river,
     subscriptions,
-    writing,
 )
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted

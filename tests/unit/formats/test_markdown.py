@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.markdown import MAX_CHARACTERS, MAX_LINK_CHARACTERS, render_markdown
+from smartfeeds.features.authoring.markdown import MAX_CHARACTERS, MAX_LINK_CHARACTERS, render_markdown
 
 
 @pytest.mark.parametrize("use", ["[a]", "![a]", "![[a]]"])

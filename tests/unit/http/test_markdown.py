@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.formats.markdown import RenderedMarkdown
-from smartfeeds.http import markdown
-from smartfeeds.http.markdown import MarkdownTurns
+from smartfeeds.features.authoring import rendering as markdown
+from smartfeeds.features.authoring.markdown import RenderedMarkdown
+from smartfeeds.features.authoring.rendering import MarkdownTurns
 from support.waiting import HANG_S, in_vain
 
 ALICE, PHONE, BOB = Jid("alice", "example.org"), Jid("alice", "example.org", "phone"), Jid("bob", "example.org")

@@ -3,9 +3,9 @@
 from markupsafe import Markup
 
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
+from smartfeeds.features.authoring.entry_form import fields_of
 from smartfeeds.features.conflicts.requests import ConflictedItem, ConflictList
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
-from smartfeeds.formats.entry_form import fields_of
 from smartfeeds.http.web.article import body_of, may_edit
 from smartfeeds.http.web.differences import Differences
 from smartfeeds.http.web.frame import Frame

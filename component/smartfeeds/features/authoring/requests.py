@@ -1,12 +1,12 @@
-"""Files of feeds: who may add and read them, how much space a user has, and which are no longer used (`core.files`)."""
+"""Files of feeds: who may add and read them, how much space a user has, and which are no longer used (`file`)."""
 
 from dataclasses import dataclass
 
-from smartfeeds.core.files import ID_CHARACTERS, FeedFile, StoredFile, file_id_of
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring.file import ID_CHARACTERS, FeedFile, StoredFile, file_id_of
 from smartfeeds.service.context import Context, find_for, locate_for, no_such_node
 from smartfeeds.service.requests import Answer, NodeRequest
 from smartfeeds.service.steps import MoreSteps

@@ -19,21 +19,22 @@ from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope, covers
+from smartfeeds.features.authoring.entry_form import WrittenFields, edit, fields_of, new_entry
+from smartfeeds.features.authoring.rendering import MarkdownTurns
+from smartfeeds.features.authoring.uploads import Uploads
+from smartfeeds.features.authoring.writing import GetWriting, WritingShown
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import Entry, EntryLink, TextKind, read_entry
-from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unique
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError, error_reply
-from smartfeeds.http.markdown import MarkdownTurns
 from smartfeeds.http.multipart import read_parts
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.queries import read_fields, read_parameters, write_query
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.uploads import Uploads
 from smartfeeds.http.web.differences import Differences
 from smartfeeds.http.web.entry_page import comments_node
 from smartfeeds.http.web.frame import Writing, frame_of, page_reply
@@ -49,7 +50,6 @@ from smartfeeds.service.requests import (
     Published,
     Retract,
 )
-from smartfeeds.service.writing import GetWriting, WritingShown
 from smartfeeds.texts import Texts
 
 PREVIEW = "preview"

@@ -14,18 +14,9 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.urls import ENTRIES, feed_path, media_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope, covers
-from smartfeeds.formats import microformats
-from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.entry_builder import EntryBuilder
-from smartfeeds.formats.json_text import JsonObject, dump_json
-from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
-from smartfeeds.formats.xml import Element, parse_stored
-from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import BodyReader, unsupported
-from smartfeeds.http.calls import Authenticate, HttpCall, is_from_here
-from smartfeeds.http.entries import Entries, entry_url
-from smartfeeds.http.http_errors import HttpError, error_reply
-from smartfeeds.http.micropub_requests import (
+from smartfeeds.features.authoring import microformats
+from smartfeeds.features.authoring.microformats import ENTRY_TYPE, Properties
+from smartfeeds.features.authoring.micropub_requests import (
     TOKEN_FIELD,
     MicropubRequest,
     command,
@@ -36,6 +27,16 @@ from smartfeeds.http.micropub_requests import (
     request_of_json,
     values_of,
 )
+from smartfeeds.features.authoring.uploads import Uploads
+from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.entry_builder import EntryBuilder
+from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.formats.xml import Element, parse_stored
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.bodies import BodyReader, unsupported
+from smartfeeds.http.calls import Authenticate, HttpCall, is_from_here
+from smartfeeds.http.entries import Entries, entry_url
+from smartfeeds.http.http_errors import HttpError, error_reply
 from smartfeeds.http.multipart import Parts, read_parts
 from smartfeeds.http.openapi_schemas import TEXT, Schema, exactly
 from smartfeeds.http.operations import Content, Operation, Parameter
@@ -43,7 +44,6 @@ from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.post_fields import MAX_FIELDS
 from smartfeeds.http.queries import read_fields
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.uploads import Uploads
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag

@@ -1,11 +1,11 @@
-"""Background work on files of feeds: files that no item uses any more are removed (`service.files`)."""
+"""Background work on files of feeds: files that no item uses any more are removed (`requests`)."""
 
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 from smartfeeds.delivery.changes import failures_logged
+from smartfeeds.features.authoring.requests import remove_unused
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.files import remove_unused
 
 PAUSE_S = 600.0  # files are unused for an hour before they are removed, so this may be late
 

@@ -17,10 +17,11 @@ from urllib.parse import quote
 import structlog
 from aiohttp import web
 
-from smartfeeds.core.files import OCTETS, SHOWN_TYPES, FeedFile, is_shown
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.authoring.file import OCTETS, SHOWN_TYPES, FeedFile, is_shown
+from smartfeeds.features.authoring.requests import FileShown, GetFile
 from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
@@ -28,7 +29,6 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.files import FileShown, GetFile
 
 _log = structlog.get_logger()
 

@@ -1,0 +1,5 @@
+"""Writing over HTTP: the editor, files, Micropub and Markdown."""
+
+from smartfeeds.app.feature import Feature
+
+AUTHORING = Feature("authoring")

@@ -17,7 +17,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from smartfeeds.core.options import REFUSED_MODELS
-from smartfeeds.http.web.admin_pages import OPTION_LABELS, WORDS
+from smartfeeds.features.administration.page_lists import OPTION_LABELS, WORDS
 from smartfeeds.texts import ERROR_CONTEXT
 
 PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"

@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 
 from smartfeeds.delivery.sweeps import ERASURES, PURGES
+from smartfeeds.features.administration import users as admin_users
 from smartfeeds.features.privacy.erasing import begin_erasure
 from smartfeeds.features.privacy.erasures import ErasureSettings
 from smartfeeds.features.privacy.person import Person
-from smartfeeds.service import admin_users
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -86,7 +86,7 @@ async def test_counts_of_a_user(service: Component, monkeypatch: pytest.MonkeyPa
 
 async def test_counts_of_a_large_store_say_how_far_they_go(service: Component, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin_users, "ITEMS_EXAMINED", 1)
-    monkeypatch.setattr("smartfeeds.xmpp.admin_users.MOST_ITEMS", 2)
+    monkeypatch.setattr("smartfeeds.features.administration.adhoc_users.MOST_ITEMS", 2)
     for item_id in ("one", "two", "three"):
         await service.publish(ALICE, "tea", item_id)
     dialog = Dialog(service, ADMIN, f"{ADMIN_NS}#get-user-statistics")
@@ -214,7 +214,7 @@ async def test_status_names_followers_that_wait(service: Component) -> None:
 
 async def test_list_of_work_has_a_bound(service: Component, monkeypatch: pytest.MonkeyPatch) -> None:
     """[OPS-070] It fits into one stanza. Work that waits comes before the erasures."""
-    monkeypatch.setattr("smartfeeds.service.admin_work.WORK_SHOWN", 2)
+    monkeypatch.setattr("smartfeeds.features.administration.work.WORK_SHOWN", 2)
     settings = ErasureSettings()
     await service.app.service.write(lambda tx, context: begin_erasure(tx, context, Person("x@example.org"), settings))
     for name in ("one", "two", "three"):

@@ -82,7 +82,7 @@ STATES = {
     "push.bounces.Bounces": Bound("bounces"),
     "recent.RecentEvents": LOCAL,
     "recent.RecentRates": LOCAL,
-    "service.admin_process.ServiceOperations": LOCAL,
+    "features.administration.process.ServiceOperations": LOCAL,
     "service.damage.DamageLog": LOCAL,
     "features.accounts.sign_ins.SignIns": Checked(
         "http/test_sign_in_processes.py::test_confirmation_reaches_the_browser_at_another_process"

@@ -34,6 +34,8 @@ from smartfeeds.features.accounts.pages import XmppSignIn
 from smartfeeds.features.accounts.setup import SharedSignIns
 from smartfeeds.features.accounts.token import Token
 from smartfeeds.features.accounts.tokens import authenticate
+from smartfeeds.features.administration.adhoc_process import encode_announcement
+from smartfeeds.features.administration.process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.features.bot.setup import make_bot
 from smartfeeds.features.callbacks.setup import callback_client, make_cloud, make_hub
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES
@@ -56,7 +58,6 @@ from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.fencing import FencedSender
 from smartfeeds.push.sender import PushSender
 from smartfeeds.recent import RecentRates, Throughput
-from smartfeeds.service.admin_process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.service.requests import Answer, Publish, Request
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
@@ -71,7 +72,6 @@ from smartfeeds.telemetry import (
     watch_loop,
 )
 from smartfeeds.workers import DocumentWorkers
-from smartfeeds.xmpp.admin_process import encode_announcement
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.command_table import KERNEL

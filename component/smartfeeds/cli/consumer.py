@@ -10,7 +10,7 @@ from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import run_offline, write_offline
 from smartfeeds.console import Commands, print_out, print_rows
 from smartfeeds.core.text import counted
-from smartfeeds.service.admin_rows import consumer_row
+from smartfeeds.features.administration.listing import consumer_row
 from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses, retry_consumers
 from smartfeeds.service.feeds import FeedService
 

@@ -14,8 +14,8 @@ from smartfeeds.core.model import NO_LIMIT, Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.core.text import counted
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.admin_nodes import summary_of
-from smartfeeds.service.admin_rows import node_row
+from smartfeeds.features.administration.listing import node_row
+from smartfeeds.features.administration.nodes import summary_of
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.nodes import add_node

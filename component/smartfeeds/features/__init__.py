@@ -2,6 +2,7 @@
 
 from smartfeeds.app.feature import Feature
 from smartfeeds.features.accounts import ACCOUNTS
+from smartfeeds.features.administration import ADMINISTRATION
 from smartfeeds.features.archive import ARCHIVE
 from smartfeeds.features.attachments import ATTACHMENTS
 from smartfeeds.features.authoring import AUTHORING
@@ -20,6 +21,7 @@ from smartfeeds.features.privacy import PRIVACY
 
 FEATURES: tuple[Feature, ...] = (
     ACCOUNTS,
+    ADMINISTRATION,
     ARCHIVE,
     ATTACHMENTS,
     AUTHORING,

@@ -7,12 +7,14 @@ from typing import Any
 
 from smartfeeds.core import urls
 from smartfeeds.features.accounts import pages as sign_in
+from smartfeeds.features.administration import http as admin
+from smartfeeds.features.administration import pages as web_admin
+from smartfeeds.features.administration.page_sections import SECTIONS
 from smartfeeds.features.authoring import editor, micropub
 from smartfeeds.features.authoring import http as files
 from smartfeeds.features.cloud import http as cloud
 from smartfeeds.features.hub import http as hub
 from smartfeeds.features.polling import http as source_pushes
-from smartfeeds.http import administration as admin
 from smartfeeds.http import (
     entries,
     feeds,
@@ -29,10 +31,8 @@ from smartfeeds.http import (
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route
-from smartfeeds.http.web import admin as web_admin
 from smartfeeds.http.web import api_docs, theme
 from smartfeeds.http.web import static_files as static
-from smartfeeds.http.web.admin_sections import SECTIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from typing import Any
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.http import Sessions
 from smartfeeds.features.accounts.pages import SignInPages, XmppSignIn
+from smartfeeds.features.administration.http import Administration
+from smartfeeds.features.administration.pages import WebAdmin
 from smartfeeds.features.authoring.editor import Editor
 from smartfeeds.features.authoring.http import FileReplies, StoredFiles
 from smartfeeds.features.authoring.micropub import Micropub
@@ -18,7 +20,6 @@ from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.features.polling.http import SourcePushEndpoint, SourcePushes
 from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.administration import Administration
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
@@ -44,7 +45,6 @@ from smartfeeds.http.search import Searches
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.side import HttpSide, SiteTools, resources
 from smartfeeds.http.streams import Streams
-from smartfeeds.http.web.admin import WebAdmin
 from smartfeeds.http.web.api_docs import ApiDocs
 from smartfeeds.http.web.feed_page import Pages
 from smartfeeds.http.web.river_page import RiverPages

@@ -12,6 +12,11 @@ from typing import Final, TypeVar
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.accounts import listing as admin_tokens
 from smartfeeds.features.accounts import sessions
+from smartfeeds.features.administration import administrators as administration
+from smartfeeds.features.administration import consumers as admin_consumers
+from smartfeeds.features.administration import nodes as admin_nodes
+from smartfeeds.features.administration import users as admin_users
+from smartfeeds.features.administration import work as admin_work
 from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.authoring import requests as files
 from smartfeeds.features.authoring import writing
@@ -23,11 +28,6 @@ from smartfeeds.features.prefetch import requests as admin_enclosures
 from smartfeeds.features.presence import requests as contacts
 from smartfeeds.features.privacy import blocking, erasing
 from smartfeeds.service import (
-    admin_consumers,
-    admin_nodes,
-    admin_users,
-    admin_work,
-    administration,
     affiliations,
     authorization,
     discovery,

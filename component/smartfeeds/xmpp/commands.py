@@ -17,8 +17,8 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.administration.administrators import GetStanding, Standing
 from smartfeeds.service import requests as r
-from smartfeeds.service.administration import GetStanding, Standing
 from smartfeeds.service.answers import ask
 from smartfeeds.xmpp.command_sessions import CommandSessions, StepForm
 from smartfeeds.xmpp.elements import Element, only

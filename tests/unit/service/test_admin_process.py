@@ -1,4 +1,5 @@
-"""Operations of the running process: announcements in paced batches, a stop with delay (service/admin_process.py)."""
+"""Operations of the running process: announcements in paced batches, a stop with delay
+(features/administration/process.py)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,8 +11,8 @@ import structlog
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import Condition, FeedError, LinkError, StoreError
-from smartfeeds.recent import RecentRates, Throughput
-from smartfeeds.service.admin_process import (
+from smartfeeds.features.administration.administrators import AddressList, ListAddresses
+from smartfeeds.features.administration.process import (
     Announce,
     Announcement,
     CancelStop,
@@ -21,7 +22,7 @@ from smartfeeds.service.admin_process import (
     SetLogLevel,
     StopService,
 )
-from smartfeeds.service.administration import AddressList, ListAddresses
+from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.context import Policy
 from smartfeeds.service.requests import Request
 from smartfeeds.telemetry import Readings, log_level, set_log_level

@@ -12,7 +12,7 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import parse_duration
 from smartfeeds.features.accounts.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
 from smartfeeds.features.accounts.tokens import add_token, new_token, revoke_token, tokens_by_age
-from smartfeeds.service.admin_rows import token_row
+from smartfeeds.features.administration.listing import token_row
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import OpenMode, ReadTx
 

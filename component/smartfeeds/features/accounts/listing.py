@@ -6,7 +6,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts import tokens
 from smartfeeds.features.accounts.token import ALL_FEEDS, Token
-from smartfeeds.service.administration import manages
+from smartfeeds.features.administration.administrators import manages
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request, ResultSet

@@ -7,8 +7,8 @@ import click
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import read_pages, write_offline
 from smartfeeds.console import Commands, print_out, print_rows
+from smartfeeds.features.administration.listing import registration_row
 from smartfeeds.features.cloud.requests import cloud_statuses, drop_registration
-from smartfeeds.service.admin_rows import registration_row
 
 
 @click.group("cloud", cls=Commands)

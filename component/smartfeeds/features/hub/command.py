@@ -7,8 +7,8 @@ import click
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import read_pages, write_offline
 from smartfeeds.console import Commands, print_out, print_rows
+from smartfeeds.features.administration.listing import subscription_row
 from smartfeeds.features.hub.requests import drop_subscription, hub_statuses
-from smartfeeds.service.admin_rows import subscription_row
 
 
 @click.group("hub", cls=Commands)

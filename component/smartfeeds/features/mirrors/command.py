@@ -13,6 +13,7 @@ from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out, print_rows
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
+from smartfeeds.features.administration.listing import mirror_row, mirror_state_row
 from smartfeeds.features.mirrors.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, is_web, make_mirror
 from smartfeeds.features.mirrors.mirror_rows import (
     MirrorStanding,
@@ -23,7 +24,6 @@ from smartfeeds.features.mirrors.mirror_rows import (
     remove_mirror,
     restart_mirror,
 )
-from smartfeeds.service.admin_rows import mirror_row, mirror_state_row
 from smartfeeds.store.base import OpenMode
 
 _WAYS: Final = {Direction.IN: "incoming", Direction.OUT: "outgoing"}

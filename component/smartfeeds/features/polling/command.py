@@ -32,6 +32,7 @@ from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.administration.listing import Row, source_row
 from smartfeeds.features.bot.follows import follow
 from smartfeeds.features.polling.checking import SourceReport, check_source
 from smartfeeds.features.polling.own_lists import add_list
@@ -62,7 +63,6 @@ from smartfeeds.features.polling.sources import (
 )
 from smartfeeds.features.prefetch.enclosure import parse_rule
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
-from smartfeeds.service.admin_rows import Row, source_row
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node
 from smartfeeds.store.base import OpenMode, WriteTx

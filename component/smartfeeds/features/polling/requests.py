@@ -8,11 +8,11 @@ from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.features.administration.administrators import manages
 from smartfeeds.features.callbacks.registration import CallbackKind
 from smartfeeds.features.polling import sources
 from smartfeeds.features.polling.polls import paused, resumed
 from smartfeeds.features.polling.source import NO_SETTINGS, Source, SourceSettings, new_source
-from smartfeeds.service.administration import manages
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.nodes import add_node, may_create

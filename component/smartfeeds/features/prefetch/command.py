@@ -25,12 +25,12 @@ from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.administration.listing import arrival_row, enclosure_row
 from smartfeeds.features.polling.sources import find_source
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import add_newest, ask_for, enclosure_statuses
 from smartfeeds.features.prefetch.windows import current_span, next_open_us
-from smartfeeds.service.admin_rows import arrival_row, enclosure_row
 
 WATCH_S = 0.5
 pause = asyncio.sleep

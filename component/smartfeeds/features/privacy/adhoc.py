@@ -6,11 +6,11 @@ The deletion of a user erases the person's data here, because a component has no
 from functools import partial
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.features.administration.work import ErasureShown, GetErasure
 from smartfeeds.features.privacy.blocking import BlockList, GetBlockList, SetBlockList
 from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.features.privacy.erasing import ErasePerson
 from smartfeeds.features.privacy.erasures import DELETE_NODES, KEEP_NODES, ErasureSettings
-from smartfeeds.service.admin_work import ErasureShown, GetErasure
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.xmpp.command_fields import CommandField, choice_field, jids_field
 from smartfeeds.xmpp.commands import (

@@ -13,6 +13,7 @@ from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
 from smartfeeds.core.model import ALL_TEXTS, Affiliation, Item, Node, NodeState
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.features.administration.administrators import check_admin
 from smartfeeds.features.attachments.requests import reap
 from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.presence.states import Contact, ContactState
@@ -20,7 +21,6 @@ from smartfeeds.features.privacy.blocklist import DIGEST_PREFIX, ListKind
 from smartfeeds.features.privacy.erasing_items import belongs_to, erase_item, rename_erased, strip_item
 from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
 from smartfeeds.features.privacy.person import Person
-from smartfeeds.service.administration import check_admin
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import retire
 from smartfeeds.service.requests import EmptyResult, Request

@@ -6,7 +6,7 @@ has no fields for them, so their form has a type of this project.
 
 from typing import Final
 
-from smartfeeds.service.admin_users import (
+from smartfeeds.features.administration.users import (
     AdminList,
     CountItems,
     GetAdmins,
@@ -14,7 +14,7 @@ from smartfeeds.service.admin_users import (
     ItemCount,
     UserStatistics,
 )
-from smartfeeds.service.admin_work import ErasureShown, GetErasure
+from smartfeeds.features.administration.work import ErasureShown, GetErasure
 from smartfeeds.xmpp.command_fields import form_step, jid_field
 from smartfeeds.xmpp.commands import Audience, Command, CommandNote, CommandResult, StepInput, project_command
 from smartfeeds.xmpp.forms import FormField, FormTable

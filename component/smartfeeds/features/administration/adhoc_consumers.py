@@ -7,7 +7,7 @@ import re
 
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.service.admin_consumers import ConsumerList, ConsumersRetried, ListConsumers, RetryConsumers
+from smartfeeds.features.administration.consumers import ConsumerList, ConsumersRetried, ListConsumers, RetryConsumers
 from smartfeeds.service.consumers import FIRST, ConsumerStatus
 from smartfeeds.xmpp.command_fields import flag_field, form_step, text_field
 from smartfeeds.xmpp.command_lists import PAGE_ROWS, ListPage, list_steps

@@ -9,13 +9,13 @@ from smartfeeds.core.options import PUBSUB as PREFIX
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.urls import ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
 from smartfeeds.features.accounts.token import SCOPES
+from smartfeeds.features.administration.administrators import Standing
+from smartfeeds.features.administration.listing import Row
+from smartfeeds.features.administration.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
+from smartfeeds.features.administration.process import Statistics
 from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.prefetch.enclosure import EnclosureState
 from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
-from smartfeeds.service.admin_process import Statistics
-from smartfeeds.service.admin_rows import Row
-from smartfeeds.service.administration import Standing
 from smartfeeds.service.consumers import ConsumerState
 from smartfeeds.texts import N_
 

@@ -14,14 +14,14 @@ import structlog
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.recent import RECENT_EVENTS, LogEvent, RecentRates, Sample, Throughput
-from smartfeeds.service.administration import (
+from smartfeeds.features.administration.administrators import (
     AddressList,
     CountStore,
     ListAddresses,
     StoreCounts,
     check_admin,
 )
+from smartfeeds.recent import RECENT_EVENTS, LogEvent, RecentRates, Sample, Throughput
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Answer, EmptyResult, Request

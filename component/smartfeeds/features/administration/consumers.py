@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from smartfeeds.core.consumers import ConsumerRow
 from smartfeeds.core.model import Affiliation, KeyRange
+from smartfeeds.features.administration.administrators import check_admin
 from smartfeeds.service import consumers
-from smartfeeds.service.administration import check_admin
 from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, place_of, status_of
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.requests import Answer, Request

@@ -7,7 +7,7 @@ from functools import partial
 
 from smartfeeds.core.shards import SHARDS
 from smartfeeds.core.text import attribute, escape
-from smartfeeds.service.admin_process import (
+from smartfeeds.features.administration.process import (
     MAX_DELAY_S,
     MAX_TEXT_BYTES,
     Announce,

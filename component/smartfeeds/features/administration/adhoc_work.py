@@ -1,7 +1,7 @@
 """The ad-hoc command for work that goes on after the answer to a command (OPS-070)."""
 
 from smartfeeds.core.times import format_second
-from smartfeeds.service.admin_work import ListWork, Work, WorkList
+from smartfeeds.features.administration.work import ListWork, Work, WorkList
 from smartfeeds.xmpp.command_lists import ListPage, list_steps
 from smartfeeds.xmpp.commands import Audience, Pages, StepInput, project_command
 

@@ -1,6 +1,6 @@
 """The web administration under `/admin/`: for admins of the service, and for owners with their own feeds.
 
-The requests are those of `http/administration.py`, so the same rules decide. Every form is sent by POST and redirects
+The requests are those of `http.py`, so the same rules decide. Every form is sent by POST and redirects
 to a page that shows the result. One response cannot redirect: that with a new token, which is shown only once.
 """
 
@@ -12,18 +12,13 @@ from smartfeeds.core.options import FormFields
 from smartfeeds.core.urls import ADMIN_FEEDS
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope
-from smartfeeds.http.admin_lists import (
+from smartfeeds.features.administration.administrators import GetStanding, Standing
+from smartfeeds.features.administration.lists import (
     RowList,
     RowPage,
     read_rows,
 )
-from smartfeeds.http.bodies import BodyReader
-from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.http_errors import STATUSES, HttpError
-from smartfeeds.http.operations import Operation, page_for_people
-from smartfeeds.http.queries import page_path, read_parameters
-from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.admin_pages import (
+from smartfeeds.features.administration.page_lists import (
     Form,
     Table,
     View,
@@ -32,10 +27,15 @@ from smartfeeds.http.web.admin_pages import (
     overview_page,
     table_page,
 )
+from smartfeeds.features.administration.process import GetStatistics, Statistics
+from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.http_errors import STATUSES, HttpError
+from smartfeeds.http.operations import Operation, page_for_people
+from smartfeeds.http.queries import page_path, read_parameters
+from smartfeeds.http.replies import Reply
 from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.http.web.problem_page import prefers_page
-from smartfeeds.service.admin_process import GetStatistics, Statistics
-from smartfeeds.service.administration import GetStanding, Standing
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from smartfeeds.service.administration import check_admin
+from smartfeeds.features.administration.administrators import check_admin
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.store.base import ReadTx

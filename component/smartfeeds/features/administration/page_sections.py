@@ -13,7 +13,10 @@ from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCR
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.listing import RevokeToken, TokenRevoked
 from smartfeeds.features.accounts.token import ALL_FEEDS, SCOPES
-from smartfeeds.http.admin_lists import (
+from smartfeeds.features.administration.administrators import Standing
+from smartfeeds.features.administration.consumers import ConsumersRetried, RetryConsumers
+from smartfeeds.features.administration.http import create_token, set_affiliation, set_subscription
+from smartfeeds.features.administration.lists import (
     ENCLOSURES,
     MEMBERS,
     MIRRORS,
@@ -24,13 +27,10 @@ from smartfeeds.http.admin_lists import (
     RowPage,
     read_consumers,
 )
-from smartfeeds.http.administration import create_token, set_affiliation, set_subscription
+from smartfeeds.features.administration.page_lists import Column, Field, Form, RowAction, Table
+from smartfeeds.features.administration.pages import ROWS, Fields, Outcome, Section, WebAdmin
+from smartfeeds.features.administration.process import GetRecentEvents, RecentEventList
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.web.admin import ROWS, Fields, Outcome, Section, WebAdmin
-from smartfeeds.http.web.admin_pages import Column, Field, Form, RowAction, Table
-from smartfeeds.service.admin_consumers import ConsumersRetried, RetryConsumers
-from smartfeeds.service.admin_process import GetRecentEvents, RecentEventList
-from smartfeeds.service.administration import Standing
 from smartfeeds.service.answers import ask
 from smartfeeds.service.requests import CreateNode, NodeCreated
 from smartfeeds.texts import N_

@@ -9,6 +9,7 @@ from typing import Any
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
 from smartfeeds.features.accounts.token import Token, ended
+from smartfeeds.features.administration.nodes import NodeSummary
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.cloud.requests import CloudStatus
 from smartfeeds.features.hub.requests import HubStatus
@@ -18,7 +19,6 @@ from smartfeeds.features.polling.push_states import SourcePush
 from smartfeeds.features.polling.source import Source
 from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
 from smartfeeds.features.prefetch.enclosures import EnclosureStatus
-from smartfeeds.service.admin_nodes import NodeSummary
 from smartfeeds.service.consumers import ConsumerStatus
 
 Row = dict[str, Any]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from smartfeeds.formats.ess import NnoEntry, read_nno
+from smartfeeds.features.documents.ess import NnoEntry, read_nno
 
 BUILD_S = 1_700_000_040
 WANTED = (50, 1_000, 100_000)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.cli.convert import items_of
 from smartfeeds.core.times import TIME_RANGE_US, format_datetime, parse_datetime
+from smartfeeds.features.documents.command import items_of
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import EXPORT_NS
 from smartfeeds.formats.atom import TOMBSTONES_NS

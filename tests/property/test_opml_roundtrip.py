@@ -4,9 +4,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats import opml
+from smartfeeds.features.documents import opml
+from smartfeeds.features.documents.opml import (
+    ListedFeed,
+    Outline,
+    OutlineDocument,
+    read_outline,
+    write_list,
+    write_outline,
+)
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.opml import ListedFeed, Outline, OutlineDocument, read_outline, write_list, write_outline
 from support.effort import runs
 from support.outlines import listed_feeds
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.cli.convert import head_of, items_of
 from smartfeeds.errors import FeedError
+from smartfeeds.features.documents.command import head_of, items_of
+from smartfeeds.features.documents.ess import read_ess
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from support.effort import runs
 from support.entries import items

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from smartfeeds.core.times import format_datetime
-from smartfeeds.formats.ess import write_ess
+from smartfeeds.features.documents.ess import write_ess
 
 US = 1_000_000
 BUILD_S = 1_304_942_400  # the clock of `World` begins here

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from smartfeeds.cli.convert import items_of
 from smartfeeds.console import Exit
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
-from smartfeeds.formats import ess
+from smartfeeds.features.documents import ess
+from smartfeeds.features.documents.command import items_of
+from smartfeeds.features.documents.ess import read_ess
+from smartfeeds.features.documents.opml import ITEM_ID, NOTE, read_outline
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.feed_details import head_of
 from smartfeeds.formats.items import FeedDocument
-from smartfeeds.formats.opml import ITEM_ID, NOTE, read_outline
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from support.shell import Run, shell_in
 

@@ -22,7 +22,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "doctor": "smartfeeds.cli.doctor",
     "import": "smartfeeds.cli.documents",
     "export": "smartfeeds.cli.documents",
-    "convert": "smartfeeds.cli.convert",
+    "convert": "smartfeeds.features.documents.command",
     "merge": "smartfeeds.cli.merge",
     "follow": "smartfeeds.cli.follow",
     "mirror": "smartfeeds.features.mirrors.command",

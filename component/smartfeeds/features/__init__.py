@@ -10,6 +10,7 @@ from smartfeeds.features.bot import BOT
 from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.cloud import CLOUD
 from smartfeeds.features.conflicts import CONFLICTS
+from smartfeeds.features.documents import DOCUMENTS
 from smartfeeds.features.hub import HUB
 from smartfeeds.features.mirrors import MIRRORS
 from smartfeeds.features.moving_in import MOVING_IN
@@ -29,6 +30,7 @@ FEATURES: tuple[Feature, ...] = (
     CALLBACKS,
     CLOUD,
     CONFLICTS,
+    DOCUMENTS,
     HUB,
     MIRRORS,
     MOVING_IN,

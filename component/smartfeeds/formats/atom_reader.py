@@ -14,6 +14,7 @@ from lxml import etree
 
 from smartfeeds.core.times import format_datetime, parse_datetime, parse_time, within_years
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.documents.rss_channel import Channel, foreign_elements
 from smartfeeds.features.polling.paging import paging_of
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import FANOUT_NS, take_additions
@@ -24,7 +25,6 @@ from smartfeeds.formats.items import LEFT_REASON, FeedDraft, ItemDraft, SkippedI
 from smartfeeds.formats.links import base_of, rebase, resolve
 from smartfeeds.formats.modules import complete_from_modules
 from smartfeeds.formats.plain import squeeze
-from smartfeeds.formats.rss_channel import Channel, foreign_elements
 from smartfeeds.formats.xhtml import XHTML_NS
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, language_of
 from smartfeeds.xml_names import parse_xml

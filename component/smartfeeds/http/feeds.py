@@ -12,8 +12,8 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.documents.rss_channel import OwnCloud
 from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local
-from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import Authenticate, HttpCall

@@ -13,7 +13,7 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import parse_number
 from smartfeeds.core.river import ENTRY_PLACE, parse_entry_place
 from smartfeeds.core.urls import RIVER, entry_path, feed_path, river_path
-from smartfeeds.formats.activity import write_activity
+from smartfeeds.features.documents.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import title_of

@@ -16,6 +16,7 @@ from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.requests import GetFile
 from smartfeeds.features.authoring.uploads import Files, Uploads
 from smartfeeds.features.cloud.http import CloudDoors, CloudRequests
+from smartfeeds.features.documents.http import document_writers
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.features.polling.http import SourcePushEndpoint, SourcePushes
 from smartfeeds.features.prefetch.local_files import GetEnclosure
@@ -24,7 +25,6 @@ from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
 from smartfeeds.http.complete import CompleteFeeds, is_complete
-from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds

@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import with_child
-from smartfeeds.formats.opml import (
+from smartfeeds.features.documents.opml import (
     MAX_LEVELS,
     Outline,
     OutlineDocument,
@@ -20,6 +19,7 @@ from smartfeeds.formats.opml import (
     read_outline,
     write_outline,
 )
+from smartfeeds.formats.atom import with_child
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
 from smartfeeds.sync.documents import DocumentPiece
 from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, JoinReport

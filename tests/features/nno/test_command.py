@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from smartfeeds.cli import main
 from smartfeeds.console import Exit
-from smartfeeds.formats.ess import NnoEntry, dumb_checksum, read_nno, write_ess, write_nno
+from smartfeeds.features.documents.ess import NnoEntry, dumb_checksum, read_nno, write_ess, write_nno
 
 BUILD_S = 1_304_942_400
 US = 1_000_000

@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.nno.entries import Aggregator, Candidate, ItemMatch, match, requests_of, title_checksums
-from smartfeeds.formats.autodiscovery import links_of
-from smartfeeds.formats.ess import (
+from smartfeeds.features.documents.ess import (
     EntryStamp,
     EssContent,
     NnoEntry,
@@ -19,6 +17,8 @@ from smartfeeds.formats.ess import (
     write_ess,
     write_nno,
 )
+from smartfeeds.features.nno.entries import Aggregator, Candidate, ItemMatch, match, requests_of, title_checksums
+from smartfeeds.formats.autodiscovery import links_of
 
 TIMES_US = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
 NOW_US = st.integers(0, 99_999_999_999_000_000)

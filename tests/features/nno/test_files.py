@@ -4,9 +4,9 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.errors import FeedError
+from smartfeeds.features.documents.ess import NnoEntry, dumb_checksum, write_nno
 from smartfeeds.features.nno.entries import Aggregator, EntryRequest
 from smartfeeds.features.nno.files import EssSource, Puller
-from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
 from smartfeeds.net.fetch import FetchError
 
 BUILD_S = 1_304_942_400

@@ -11,11 +11,11 @@ from smartfeeds.core.model import NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.features.documents.ess import read_either, read_nno
 from smartfeeds.features.nno.entries import Aggregator
 from smartfeeds.features.nno.planet import LONGEST_PAUSE_S, Planet, PlanetSettings
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.formats.ess import read_either, read_nno
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.importing import ImportCounts
 from smartfeeds.service.requests import PullFeed

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats import ess
-from smartfeeds.formats.ess import (
+from smartfeeds.features.documents import ess
+from smartfeeds.features.documents.ess import (
     MAX_BYTES,
     EntryStamp,
     EssContent,

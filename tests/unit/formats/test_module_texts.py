@@ -3,12 +3,12 @@
 import pytest
 
 from smartfeeds.core.model import Item
+from smartfeeds.features.documents.json_feed import write_json_feed
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.json_feed import write_json_feed
 
 NAMESPACES = (
     'xmlns:media="http://search.yahoo.com/mrss/" xmlns:yt="http://www.youtube.com/xml/schemas/2015" '

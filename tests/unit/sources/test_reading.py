@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
 from smartfeeds.errors import FeedError
+from smartfeeds.features.documents.ess import write_ess
 from smartfeeds.features.polling.reading import MAX_READ_ITEMS, read_source
 from smartfeeds.features.polling.source import SourceProgress, SourceSettings, new_source
 from smartfeeds.features.polling.source_items import MAX_ITEM_BYTES, MAX_ITEMS, content_digest, fitted
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
-from smartfeeds.formats.ess import write_ess
 from smartfeeds.formats.xml import parse_stored
 
 URL = "https://blog.example/posts/feed"

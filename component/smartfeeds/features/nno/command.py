@@ -20,12 +20,12 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.features.documents.ess import MAX_BYTES, NnoEntry, build_time, read_either, write_nno
 from smartfeeds.features.mirrors.mirror import is_web
 from smartfeeds.features.nno.entries import Aggregator, EntryRequest
 from smartfeeds.features.nno.files import EssSource, Puller
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.ess import MAX_BYTES, NnoEntry, build_time, read_either, write_nno
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
 
 _STEP: Final = 500  # files between two moves of the bar

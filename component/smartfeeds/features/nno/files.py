@@ -12,13 +12,21 @@ from typing import Final, NamedTuple
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.documents.ess import (
+    ESS_TYPE,
+    MAX_BYTES,
+    NNO_TYPE,
+    TIME_RANGE_S,
+    EssContent,
+    NnoEntry,
+    read_either,
+)
 from smartfeeds.features.nno.entries import EntryRequest, candidate_of, match, raw_titles, requests_of, to_download
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
 from smartfeeds.features.polling.documents import ACCEPT_FEED
 from smartfeeds.features.polling.tools import DocumentRunner, read_here
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, TIME_RANGE_S, EssContent, NnoEntry, read_either
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 
 ACCEPT_ESS: Final = f"{ESS_TYPE}, {NNO_TYPE}, text/html;q=0.5, */*;q=0.1"

@@ -21,6 +21,7 @@ from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
 from smartfeeds.errors import FeedError, SmartfeedsError
+from smartfeeds.features.documents.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.features.nno.entries import Aggregator
 from smartfeeds.features.nno.files import Documents, EssSource, Puller, SourceFailure, source_failure
 from smartfeeds.features.nno.results import FullEntry
@@ -28,7 +29,6 @@ from smartfeeds.features.polling.documents import ess_reader, feeds_reader
 from smartfeeds.features.polling.source_items import with_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import digest_id
-from smartfeeds.formats.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.net.fetch import FetchError, HttpClient, shown
 from smartfeeds.service.context import Context

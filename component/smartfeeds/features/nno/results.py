@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from smartfeeds.errors import FeedError
+from smartfeeds.features.documents.ess import NnoEntry
 from smartfeeds.features.nno.entries import EntryRequest
-from smartfeeds.formats.ess import NnoEntry
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.payload import Payload, shape_of
 from smartfeeds.formats.xml import parse_stored

@@ -7,6 +7,7 @@ from typing import Final
 
 from smartfeeds.core.model import QUIET, Item, Node, NodeEvent
 from smartfeeds.core.options import FormFields
+from smartfeeds.features.documents.rss_channel import Channel
 from smartfeeds.features.polling import polls as polling
 from smartfeeds.features.polling.lists import follow_list
 from smartfeeds.features.polling.paging import HISTORY_NS
@@ -27,7 +28,6 @@ from smartfeeds.features.prefetch.held_release import release_held
 from smartfeeds.formats.atom import derived_id, digest_id, id_and_updated
 from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.payload import Payload
-from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
 from smartfeeds.service.items import next_key

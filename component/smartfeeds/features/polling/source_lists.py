@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.urls import xmpp_uri
-from smartfeeds.features.polling.source import Source
-from smartfeeds.formats.atom import SYNCS
-from smartfeeds.formats.opml import (
+from smartfeeds.features.documents.opml import (
     ADDRESS,
     ListedFeed,
     Outline,
@@ -19,6 +17,8 @@ from smartfeeds.formats.opml import (
     read_outline,
     write_list,
 )
+from smartfeeds.features.polling.source import Source
+from smartfeeds.formats.atom import SYNCS
 from smartfeeds.formats.xml import parse_stored
 
 

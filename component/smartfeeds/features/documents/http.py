@@ -13,8 +13,8 @@ from functools import partial
 from smartfeeds.core.model import Item
 from smartfeeds.core.page import parse_number
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.features.documents.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.formats.links import is_absolute
 from smartfeeds.formats.writers import WRITERS, FeedExport, Format, nno_entry
 from smartfeeds.http import negotiation as n

@@ -1,0 +1,5 @@
+"""Documents in other formats than Atom: RSS, JSON Feed, OPML, ESS and Activity Streams."""
+
+from smartfeeds.app.feature import Feature
+
+DOCUMENTS = Feature("documents")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import SHARED
+from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.formats.atom import FEEDSYNC_NS, id_and_updated
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.xml import parse_stored
@@ -15,7 +16,6 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.importing import import_document
 from smartfeeds.service.merging import IncomingItem, merge_items
-from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import shown
 from smartfeeds.sync.markup import read_item
 from support.effort import runs

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.cli.sync_documents import write_shared
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import CREATED
 from smartfeeds.features.conflicts.requests import ListConflicts, ResolveConflicts
+from smartfeeds.features.sync_documents.sync_documents import write_shared
+from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.writers import FeedExport
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
-from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import shown
 from smartfeeds.sync.documents import FeedReader, PieceKind
 from smartfeeds.sync.merging import Outcome

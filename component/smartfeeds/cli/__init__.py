@@ -23,7 +23,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "import": "smartfeeds.cli.documents",
     "export": "smartfeeds.cli.documents",
     "convert": "smartfeeds.features.documents.command",
-    "merge": "smartfeeds.cli.merge",
+    "merge": "smartfeeds.features.sync_documents.command",
     "follow": "smartfeeds.cli.follow",
     "mirror": "smartfeeds.features.mirrors.command",
     "source": "smartfeeds.features.polling.command",

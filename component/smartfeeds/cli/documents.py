@@ -14,9 +14,6 @@ from smartfeeds.cli.common import config_option, json_option, private_option
 from smartfeeds.cli.fetching import allowed_networks, fetch, file_or_address
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import base_option, name_of, named, read_file
-from smartfeeds.cli.sync_documents import as_json as merge_report
-from smartfeeds.cli.sync_documents import failed, import_synced, write_shared, write_shared_outline
-from smartfeeds.cli.sync_documents import print_result as print_merge
 from smartfeeds.cli.writing import check_report, finish, write_out, write_pieces, writing_options
 from smartfeeds.console import (
     err,
@@ -34,6 +31,9 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import parse_time
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
+from smartfeeds.features.sync_documents.sync_documents import as_json as merge_report
+from smartfeeds.features.sync_documents.sync_documents import failed, import_synced, write_shared, write_shared_outline
+from smartfeeds.features.sync_documents.sync_documents import print_result as print_merge
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import load_details

@@ -19,6 +19,7 @@ from smartfeeds.features.polling import POLLING
 from smartfeeds.features.prefetch import PREFETCH
 from smartfeeds.features.presence import PRESENCE
 from smartfeeds.features.privacy import PRIVACY
+from smartfeeds.features.sync_documents import SYNC_DOCUMENTS
 
 FEATURES: tuple[Feature, ...] = (
     ACCOUNTS,
@@ -39,4 +40,5 @@ FEATURES: tuple[Feature, ...] = (
     PREFETCH,
     PRESENCE,
     PRIVACY,
+    SYNC_DOCUMENTS,
 )

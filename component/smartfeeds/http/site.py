@@ -20,11 +20,11 @@ from smartfeeds.features.documents.http import document_writers
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.features.polling.http import SourcePushEndpoint, SourcePushes
 from smartfeeds.features.prefetch.local_files import GetEnclosure
+from smartfeeds.features.sync_documents.http import CompleteFeeds, is_complete
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
-from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds

@@ -6,11 +6,11 @@ from smartfeeds.core.model import NodeKind, Slice
 from smartfeeds.core.options import KIND
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.service.context import Policy
 from smartfeeds.service.placing import GetOutline, MoveItem, OutlineShown
 from smartfeeds.service.requests import CreateNode, ItemPrecondition, Published
-from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import read_shared, shown
 from smartfeeds.sync.documents import FeedReader
 from smartfeeds.sync.moves import MoveStep

@@ -19,13 +19,13 @@ from smartfeeds.features.polling.source_import import SourceContent, store_poll
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.privacy.erasing_items import erase_item
 from smartfeeds.features.privacy.person import Person
+from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.formats.atom import FEEDSYNC_NS, id_and_updated
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.importing import import_document
 from smartfeeds.service.merging import IncomingItem, merge_items
-from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import read_shared
 from smartfeeds.sync.arriving import read_arrived
 from smartfeeds.sync.documents import FeedReader, PieceKind

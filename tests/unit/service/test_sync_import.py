@@ -6,10 +6,16 @@ from dataclasses import replace
 import pytest
 
 from smartfeeds.errors import Condition
+from smartfeeds.features.sync_documents import sync_import
+from smartfeeds.features.sync_documents.sync_import import (
+    DocumentItem,
+    ImportReport,
+    ImportTarget,
+    lacks,
+    merge_document,
+)
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.items import FeedDocument
-from smartfeeds.service import sync_import
-from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, lacks, merge_document
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.merging import Outcome

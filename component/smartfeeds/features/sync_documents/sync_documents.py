@@ -14,6 +14,14 @@ from smartfeeds.core.model import Item
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents.opml import write_outline
 from smartfeeds.features.documents.opml_items import outline_of_entry
+from smartfeeds.features.sync_documents.sync_import import (
+    DocumentItem,
+    ImportReport,
+    ImportTarget,
+    PlainOutline,
+    lacks,
+    merge_document,
+)
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
@@ -23,14 +31,6 @@ from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, FormatLoss
 from smartfeeds.formats.writers import IN_ATOM, WRITERS, FeedExport, report_channel
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.net.fetch import shown
-from smartfeeds.service.sync_import import (
-    DocumentItem,
-    ImportReport,
-    ImportTarget,
-    PlainOutline,
-    lacks,
-    merge_document,
-)
 from smartfeeds.store.base import OpenMode
 from smartfeeds.sync.arriving import is_deletion_alone, read_plain
 from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader, PieceKind

@@ -18,7 +18,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 from structlog.types import Processor
 
-from smartfeeds.group_readings import GroupReadings
+from smartfeeds.features.cluster.group_readings import GroupReadings
 from smartfeeds.recent import RECENT_EVENTS
 
 REGISTRY: Final = CollectorRegistry()

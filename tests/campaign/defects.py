@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node
-from smartfeeds.core.shards import SHARDS, Members
+from smartfeeds.features.cluster.lock_session import LockSession
+from smartfeeds.features.cluster.shards import SHARDS, Members
 from smartfeeds.features.mirrors import mirror, mirror_state
 from smartfeeds.features.polling import source_import
 from smartfeeds.service import importing, items, publishing, pulls
@@ -18,7 +19,6 @@ from smartfeeds.store.base import ReadTx
 from smartfeeds.store.batches import WriteBatches
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.indexer import ReadAhead
-from smartfeeds.store.lock_session import LockSession
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import QueuedWork
 

@@ -6,10 +6,10 @@ import pytest
 from lxml import etree
 from structlog.testing import capture_logs
 
-from smartfeeds.core.letters import EVERY_PROCESS, LetterTopic
+from smartfeeds.features.cluster.letter import EVERY_PROCESS, LetterTopic
+from smartfeeds.features.cluster.relay import StanzaRelay
 from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.features.privacy.blocklist import ListKind
-from smartfeeds.xmpp.relay import StanzaRelay
 from support.chat import write
 from support.component import ALICE, BOB, DOMAIN, STANZAS, Component, bare
 from support.contacts import befriend, tell

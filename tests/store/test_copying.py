@@ -15,6 +15,8 @@ import pytest
 
 from smartfeeds.core.stores import StoreAddress, StoreEngine, parse_store
 from smartfeeds.errors import StoreError
+from smartfeeds.features.cluster.lock_session import LockSession
+from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import copy_postgres, copying, migrate
 from smartfeeds.store.base import OpenMode
@@ -23,9 +25,7 @@ from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
 from smartfeeds.store.copying import CopySource, CopyTarget, Progress, copy_store, no_progress, table_digests
 from smartfeeds.store.digests import TableDigest, digest_of, feed_digests, row_bytes
 from smartfeeds.store.lock import lock_database
-from smartfeeds.store.lock_session import LockSession
 from smartfeeds.store.migrate_postgres import prepare_postgres
-from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres_session import PostgresSession
 from support.postgres import PostgresServer
 from support.waiting import block_until

@@ -20,6 +20,8 @@ from smartfeeds.core.model import Slice
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import StoreError
+from smartfeeds.features.cluster.lock_session import LockSession
+from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.features.mirrors.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.features.privacy.blocklist import ListKind
@@ -34,8 +36,6 @@ from smartfeeds.service.context import Context, check_admitted
 from smartfeeds.service.publishing import publish
 from smartfeeds.store import postgres_scrub
 from smartfeeds.store.base import ReadTx, Store, WriteTx
-from smartfeeds.store.lock_session import LockSession
-from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_scrub import scrub_postgres
 from support.postgres import PostgresServer, postgres_program

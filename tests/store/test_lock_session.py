@@ -15,16 +15,16 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import parse_store
 from smartfeeds.errors import NewerSchemaError, StoreError
+from smartfeeds.features.cluster import lock_session
+from smartfeeds.features.cluster.letter_table import LETTER_S, HeardLetters
+from smartfeeds.features.cluster.lock_session import LockSession, SessionLostError
+from smartfeeds.features.cluster.notices import SessionEvents
+from smartfeeds.features.cluster.shards import Members
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.store import lock_session
-from smartfeeds.store.letter_table import LETTER_S, HeardLetters
-from smartfeeds.store.lock_session import LockSession, SessionLostError
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, prepare_postgres
-from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.telemetry import REGISTRY
 from support.postgres import PostgresServer

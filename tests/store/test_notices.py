@@ -2,8 +2,8 @@
 
 import pytest
 
-from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS
-from smartfeeds.store.notices import (
+from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS
+from smartfeeds.features.cluster.notices import (
     PAYLOAD_BYTES,
     ChangeNotice,
     JoinNotice,

@@ -16,6 +16,8 @@ from smartfeeds.core.model import Mark, Node, Subscription
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.cluster.lock_session import LockSession
+from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import nodes, subscriptions
@@ -24,8 +26,6 @@ from smartfeeds.service.context import Context, Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.touches import touch_of
 from smartfeeds.store.base import WriteTx
-from smartfeeds.store.lock_session import LockSession
-from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.telemetry import REGISTRY
 from store.conftest import opened

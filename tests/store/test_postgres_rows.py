@@ -9,10 +9,10 @@ from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.model import Mark
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import Order
+from smartfeeds.features.cluster.lock_session import LockSession
+from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store.base import WriteTx
-from smartfeeds.store.lock_session import LockSession
-from smartfeeds.store.notices import SessionEvents
 from smartfeeds.store.postgres import PostgresStore
 from store.conftest import opened
 from store.values import add_feed, item, read_payload

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from smartfeeds.core.database_state import STANDBY_STATES, DatabaseState
 from smartfeeds.core.stores import parse_store
+from smartfeeds.features.cluster.database_state import STANDBY_STATES, DatabaseState
 from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 from lxml import etree
 
-from smartfeeds.app.ownership_setup import ProcessGroup
-from smartfeeds.core.letters import LetterTopic
 from smartfeeds.delivery.changes import ChangeNotifier
+from smartfeeds.features.cluster.letter import LetterTopic
+from smartfeeds.features.cluster.setup import ProcessGroup
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.xmpp.stream import ComponentStream
 from support.component import settings
@@ -71,7 +71,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Table:
     async def open_locks(*_: Any, **__: Any) -> Locks:
         return Locks(table)
 
-    monkeypatch.setattr("smartfeeds.store.lock_session.LockSession.open", open_locks)
+    monkeypatch.setattr("smartfeeds.features.cluster.lock_session.LockSession.open", open_locks)
     return table
 
 

@@ -56,8 +56,8 @@ STATES = {
     "delivery.changes.WatchedNodes": Checked(f"{CACHES}::test_held_pull_ends_with_the_notice_of_another_process"),
     "delivery.dispatcher.Dispatcher": OWNED,  # PG-070, PG-071
     "delivery.lane.DeliveryLane": OWNED,  # PG-070
-    "delivery.letters.Letterbox": LOCAL,
-    "delivery.ownership.Ownership": LOCAL,
+    "features.cluster.letters.Letterbox": LOCAL,
+    "features.cluster.ownership.Ownership": LOCAL,
     "delivery.turns.DeliveryTurns": OWNED,
     "delivery.turns.HostPlaces": OWNED,
     "http.byte_cache.ByteCache": LOCAL,  # the classes that have one are below
@@ -98,8 +98,8 @@ STATES = {
     "features.polling.push_inbox.PushInbox": LOCAL,  # the documents that hubs have sent to this process
     "features.polling.subscriber.Subscriber": OWNED,
     "store.indexer.ReadAhead": WORK,
-    "store.letter_table.HeardLetters": LOCAL,
-    "store.lock_session.LockSession": LOCAL,
+    "features.cluster.letter_table.HeardLetters": LOCAL,
+    "features.cluster.lock_session.LockSession": LOCAL,
     "store.looked_ahead.LookedAhead": WORK,
     "store.postgres.PostgresStore": LOCAL,
     "store.postgres_engine.PostgresEngine": WORK,
@@ -118,7 +118,7 @@ STATES = {
     "features.callbacks.results.DeliveryResults": OWNED,
     "workers.DocumentWorkers": LOCAL,
     "workers._Party": LOCAL,
-    "xmpp.canary.Canary": LOCAL,
+    "features.cluster.canary.Canary": LOCAL,
     "features.presence.capabilities.CapabilityReader": LOCAL,
     "xmpp.command_sessions.CommandSessions": Checked(f"{CACHES}::test_command_goes_on_at_another_process"),
     "xmpp.listeners.Listeners": LOCAL,

@@ -11,7 +11,7 @@ import structlog
 from prometheus_client import generate_latest
 
 from smartfeeds import telemetry
-from smartfeeds.group_readings import (
+from smartfeeds.features.cluster.group_readings import (
     CanaryReading,
     DatabaseReading,
     GroupReadings,

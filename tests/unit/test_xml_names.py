@@ -10,6 +10,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds import xml_names
+from smartfeeds.features.cluster.relay import read_stanza
 from smartfeeds.features.polling.push_links import push_links
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.loader import load
@@ -18,7 +19,6 @@ from smartfeeds.formats.web_page import read_page
 from smartfeeds.formats.xml import canonical, parse_payload, parse_stored
 from smartfeeds.xml_names import DICTIONARY_BYTES, PullParser, parse_xml, renew_names
 from smartfeeds.xmpp.parsing import StanzaParser
-from smartfeeds.xmpp.relay import read_stanza
 
 HEADER = b"<s:stream xmlns='jabber:component:accept' xmlns:s='http://etherx.jabber.org/streams'>"
 FEED = b"<feed xmlns='http://www.w3.org/2005/Atom'><id>i</id><title>%s</title><updated>2026-01-01T00:00:00Z</updated></feed>"

@@ -19,7 +19,6 @@ from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Host
 from smartfeeds.app.http_setup import http_options
 from smartfeeds.app.opening import lock_store, open_service
-from smartfeeds.app.ownership_setup import ProcessGroup
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.delivery.backlog import BacklogWatch
@@ -38,6 +37,7 @@ from smartfeeds.features.administration.adhoc_process import encode_announcement
 from smartfeeds.features.administration.process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.features.bot.setup import make_bot
 from smartfeeds.features.callbacks.setup import callback_client, make_cloud, make_hub
+from smartfeeds.features.cluster.setup import ProcessGroup
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.stream_link import StreamLink

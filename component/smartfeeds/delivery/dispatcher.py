@@ -12,17 +12,17 @@ from functools import partial
 import structlog
 
 from smartfeeds.core.consumers import Consumer, Failure, Wait, failure_of, is_retry_request
-from smartfeeds.core.letters import LetterTopic
 from smartfeeds.core.model import Mark
-from smartfeeds.core.shards import shard_of_consumer
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.changes import RETRY_S
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition
 from smartfeeds.delivery.lane import DeliveryLane
-from smartfeeds.delivery.letters import Letterbox
-from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import StoreError
+from smartfeeds.features.cluster.letter import LetterTopic
+from smartfeeds.features.cluster.letters import Letterbox
+from smartfeeds.features.cluster.ownership import Ownership, sole_ownership
+from smartfeeds.features.cluster.shards import shard_of_consumer
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx

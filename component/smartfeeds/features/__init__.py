@@ -9,6 +9,7 @@ from smartfeeds.features.authoring import AUTHORING
 from smartfeeds.features.bot import BOT
 from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.cloud import CLOUD
+from smartfeeds.features.cluster import CLUSTER
 from smartfeeds.features.conflicts import CONFLICTS
 from smartfeeds.features.documents import DOCUMENTS
 from smartfeeds.features.hub import HUB
@@ -30,6 +31,7 @@ FEATURES: tuple[Feature, ...] = (
     BOT,
     CALLBACKS,
     CLOUD,
+    CLUSTER,
     CONFLICTS,
     DOCUMENTS,
     HUB,

@@ -9,11 +9,11 @@ parameters only (xep-map 248).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
+from smartfeeds.features.cluster.database_state import DatabaseState
 from smartfeeds.store.sql_tables import Table
 
 T = TypeVar("T")

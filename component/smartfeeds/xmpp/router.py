@@ -33,6 +33,7 @@ from smartfeeds.features.bot.stanzas import (
     error_condition,
     read_room_presence,
 )
+from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
 from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.service import requests as r
 from smartfeeds.service.subscriptions import Bounce
@@ -61,7 +62,6 @@ from smartfeeds.xmpp.ordering import RequestOrder, StoreAccess
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.screening import LARGE_ITEM
 from smartfeeds.xmpp.service_queries import service_readers
-from smartfeeds.xmpp.shared_stanzas import SharedStanzas
 from smartfeeds.xmpp.side import Reader, Response, ResponseEncoder, XmppSide, body_only
 from smartfeeds.xmpp.stanza_errors import encode_error
 

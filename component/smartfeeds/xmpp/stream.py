@@ -19,9 +19,10 @@ from lxml import etree
 from slixmpp import ComponentXMPP, InvalidJID
 from slixmpp.stanza import Handshake
 
-from smartfeeds.core.letters import LetterTopic
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import Condition
+from smartfeeds.features.cluster.letter import LetterTopic
+from smartfeeds.features.cluster.relay import StanzaRelay, read_stanza
 from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
 from smartfeeds.xmpp.link import LinkDownError, error_bytes, is_own_ping, own_ping, stream_error, stream_header
 from smartfeeds.xmpp.listeners import Listeners
@@ -34,7 +35,6 @@ from smartfeeds.xmpp.parsing import (
     StreamSyntaxError,
     as_component_stanza,
 )
-from smartfeeds.xmpp.relay import StanzaRelay, read_stanza
 from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, domain_of, fault_of, sender_of
 from smartfeeds.xmpp.slixmpp_tree import to_slixmpp

@@ -12,7 +12,7 @@ from typing import Any, Final, Never, TypeVar
 import structlog
 
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.shards import pings_for
+from smartfeeds.features.cluster.shards import pings_for
 from smartfeeds.telemetry import STREAM_ERRORS
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.core.shards import (
+from smartfeeds.features.cluster.shards import (
     ALL_SHARDS,
     FALSE_DROP,
     SHARDS,

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from smartfeeds.core.letters import EVERY_PROCESS, LetterTopic, split_letter, write_letter
-from smartfeeds.delivery import letters as letters_module
-from smartfeeds.delivery.letters import LIFE_S, Letterbox
 from smartfeeds.errors import StoreError
+from smartfeeds.features.cluster import letters as letters_module
+from smartfeeds.features.cluster.letter import EVERY_PROCESS, LetterTopic, split_letter, write_letter
+from smartfeeds.features.cluster.letters import LIFE_S, Letterbox
 
 
 class Post:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Backoff
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Consumer, Failure, Pause, Wait, is_retry_request, next_failure
 from smartfeeds.core.model import Mark
-from smartfeeds.core.shards import ALL_SHARDS
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery import dispatcher as dispatcher_module
@@ -34,6 +33,7 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.slices import read_changes
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.features.cluster.shards import ALL_SHARDS
 from smartfeeds.service.consumers import add_consumer, retry_consumers
 from support.effort import runs
 from support.faketime import settle

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from smartfeeds.core.shards import ALL_SHARDS, SHARDS, Members, shard_of_name
 from smartfeeds.delivery.duties import Duty
-from smartfeeds.delivery.locks import ShardLocks, SoleReading
-from smartfeeds.delivery.ownership import BEAT_S, Ownership, sole_ownership
 from smartfeeds.errors import ConfigError, LinkError, NewerSchemaError, StoreError
+from smartfeeds.features.cluster.locks import ShardLocks, SoleReading
+from smartfeeds.features.cluster.ownership import BEAT_S, Ownership, sole_ownership
+from smartfeeds.features.cluster.shards import ALL_SHARDS, SHARDS, Members, shard_of_name
 from smartfeeds.push.fencing import FencedSender
 from support.sqlite_memory import SqliteMemoryStore
 from support.waiting import wait_for

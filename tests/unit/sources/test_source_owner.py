@@ -9,7 +9,7 @@ from smartfeeds import system
 from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.shards import SHARDS, shard_of_name
+from smartfeeds.features.cluster.shards import SHARDS, shard_of_name
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.service.requests import CreateNode
 from support.polling import atom
@@ -57,7 +57,7 @@ async def test_source_is_polled_by_one_process(url: str, monkeypatch: pytest.Mon
     shard = shard_of_name("sources")
     instances = iter((instance_at(shard), instance_at((shard + SHARDS // 2) % SHARDS)))
     monkeypatch.setattr("smartfeeds.system.new_instance", lambda: next(instances))
-    monkeypatch.setattr("smartfeeds.delivery.ownership.BEAT_S", 0.1)
+    monkeypatch.setattr("smartfeeds.features.cluster.ownership.BEAT_S", 0.1)
     async with running_site() as site, contextlib.AsyncExitStack() as stack:
         site.pages[PATH] = atom("a")
         async with running(url) as first:

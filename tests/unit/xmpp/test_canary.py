@@ -9,12 +9,12 @@ import pytest
 import structlog
 from lxml import etree
 
-from smartfeeds.core.letters import split_letter
-from smartfeeds.group_readings import CanaryReading
-from smartfeeds.xmpp import canary
-from smartfeeds.xmpp.canary import Canary
+from smartfeeds.features.cluster import canary
+from smartfeeds.features.cluster.canary import Canary
+from smartfeeds.features.cluster.group_readings import CanaryReading
+from smartfeeds.features.cluster.letter import split_letter
+from smartfeeds.features.cluster.relay import StanzaRelay
 from smartfeeds.xmpp.link import LinkDownError
-from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 from support.faketime import FakeTime, settle
 from support.servers import SECRET, TestServer

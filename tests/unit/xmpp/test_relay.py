@@ -3,8 +3,8 @@
 import pytest
 from lxml import etree
 
-from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS, LetterTopic, split_letter
-from smartfeeds.xmpp.relay import StanzaRelay, read_stanza
+from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS, LetterTopic, split_letter
+from smartfeeds.features.cluster.relay import StanzaRelay, read_stanza
 
 NS = "jabber:component:accept"
 

@@ -7,12 +7,12 @@ of a sign-in to all processes, so that any of them can serve the next step.
 import json
 from collections.abc import Callable
 
-from smartfeeds.app.ownership_setup import ProcessGroup
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.letters import LetterTopic
 from smartfeeds.features.accounts.http_auth import Confirmation, encode_confirm
 from smartfeeds.features.accounts.sign_in_letters import read_sign_ins, write_sign_ins
 from smartfeeds.features.accounts.sign_ins import SignIn, SignIns
+from smartfeeds.features.cluster.letter import LetterTopic
+from smartfeeds.features.cluster.setup import ProcessGroup
 
 
 class SharedSignIns:

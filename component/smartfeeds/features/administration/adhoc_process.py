@@ -5,7 +5,6 @@ The fields of announcements, stop and restart have the names of XEP-0133 section
 
 from functools import partial
 
-from smartfeeds.core.shards import SHARDS
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.features.administration.process import (
     MAX_DELAY_S,
@@ -21,6 +20,7 @@ from smartfeeds.features.administration.process import (
     Statistics,
     StopService,
 )
+from smartfeeds.features.cluster.shards import SHARDS
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.telemetry import LOG_LEVELS
 from smartfeeds.xmpp.command_fields import choice_field, form_step, lines_field, number_field, text_field

@@ -14,13 +14,10 @@ from typing import Any, Protocol
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.letters import LetterTopic
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.core.rates import Rate
-from smartfeeds.core.shards import shard_of_consumer
 from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.errors import StoreError
 from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot.approvals import explain
@@ -46,6 +43,9 @@ from smartfeeds.features.bot.stanzas import (
     encode_message,
     encode_receipt,
 )
+from smartfeeds.features.cluster.letter import LetterTopic
+from smartfeeds.features.cluster.letters import Letterbox
+from smartfeeds.features.cluster.shards import shard_of_consumer
 from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.context import is_admin, refusal_of
 from smartfeeds.service.feeds import FeedService

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from smartfeeds import system
 from smartfeeds.app.config import Settings
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.letters import Letterbox
 from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot.bot import Bot, BotOptions
+from smartfeeds.features.cluster.letters import Letterbox
 from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.presence.states import Availability
 from smartfeeds.service.answers import Handle

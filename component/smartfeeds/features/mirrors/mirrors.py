@@ -16,12 +16,12 @@ from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.feed_address import FeedAddress
-from smartfeeds.core.shards import shard_of_name
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import log_failures_of
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Gone, Outcome
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import LinkError
+from smartfeeds.features.cluster.shards import shard_of_name
 from smartfeeds.features.mirrors import mirror_state
 from smartfeeds.features.mirrors.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
 from smartfeeds.features.mirrors.mirror_http import NO_HUBS, WebMirrorReader

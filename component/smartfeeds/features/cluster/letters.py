@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from smartfeeds.core.letters import EVERY_PROCESS, LetterTopic, split_letter, write_letter
 from smartfeeds.errors import StoreError
+from smartfeeds.features.cluster.letter import EVERY_PROCESS, LetterTopic, split_letter, write_letter
 
 # Letters that wait for the database. It may be away, a stranger may send stanzas faster than it stores them, and a
 # process that connects receives the presence of all contacts at once.

@@ -76,7 +76,7 @@ class StandbyLagReading:
 
 @dataclass(frozen=True, slots=True)
 class CanaryReading:
-    """The stanzas that this process has sent to itself through the XMPP server (`xmpp.canary`).
+    """The stanzas that this process has sent to itself through the XMPP server (`canary`).
 
     `lost_lately` and `lately` count those of the last minutes.
     """

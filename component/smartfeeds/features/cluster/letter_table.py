@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 
 import psycopg
 
-from smartfeeds.core.letters import EVERY_PROCESS
+from smartfeeds.features.cluster.letter import EVERY_PROCESS
 
 # A letter that was not read for so long is for a process that has ended. A process that was without a session reads the
 # letters that were sent meanwhile.

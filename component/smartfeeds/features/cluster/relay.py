@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS, LetterTopic, write_letter
+from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS, LetterTopic, write_letter
 from smartfeeds.xml_names import parse_xml
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.requests import instance_of

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from smartfeeds.core.shards import Members
+from smartfeeds.features.cluster.shards import Members
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
 
@@ -24,7 +24,7 @@ class LockReading(Protocol):
 
 
 class ShardLocks(Protocol):
-    """The locks of one process (`store.lock_session`). The methods raise StoreError when the locks are lost."""
+    """The locks of one process (`lock_session`). The methods raise StoreError when the locks are lost."""
 
     async def beat(self) -> LockReading:
         """Keeps the locks, and returns those of all processes."""

@@ -10,31 +10,31 @@ from zlib import crc32
 from smartfeeds import __version__, system
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Work
-from smartfeeds.core.letters import ANY_PROCESS, LetterTopic, write_letter
-from smartfeeds.core.shards import SHARDS
 from smartfeeds.delivery.changes import ChangeNotifier
-from smartfeeds.delivery.database_watch import DatabaseWatch
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.indexing import Indexer
-from smartfeeds.delivery.letters import Letterbox
-from smartfeeds.delivery.locks import ShardLocks
-from smartfeeds.delivery.ownership import Ownership, sole_ownership
 from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.features.authoring.files import tidy_files
+from smartfeeds.features.cluster.canary import Canary
+from smartfeeds.features.cluster.database_watch import DatabaseWatch
+from smartfeeds.features.cluster.group_readings import GroupReadings, ProcessReading
+from smartfeeds.features.cluster.letter import ANY_PROCESS, LetterTopic, write_letter
+from smartfeeds.features.cluster.letters import Letterbox
+from smartfeeds.features.cluster.locks import ShardLocks
+from smartfeeds.features.cluster.notices import SessionEvents
+from smartfeeds.features.cluster.ownership import Ownership, sole_ownership
+from smartfeeds.features.cluster.relay import StanzaRelay
+from smartfeeds.features.cluster.shards import SHARDS
 from smartfeeds.features.hub.hub import Hub
 from smartfeeds.features.polling.setup import Polls
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.group_readings import GroupReadings, ProcessReading
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
-from smartfeeds.store.notices import SessionEvents
-from smartfeeds.xmpp.canary import Canary
-from smartfeeds.xmpp.relay import StanzaRelay
 from smartfeeds.xmpp.stream import ComponentStream
 
 if TYPE_CHECKING:
-    from smartfeeds.store.letter_table import HeardLetters
+    from smartfeeds.features.cluster.letter_table import HeardLetters
 
 LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
 
@@ -78,8 +78,8 @@ class ProcessGroup:
 
         async def open_locks() -> ShardLocks:
             # psycopg is an extra: a service on SQLite starts without it.
-            from smartfeeds.store.letter_table import HeardLetters
-            from smartfeeds.store.lock_session import LockSession
+            from smartfeeds.features.cluster.letter_table import HeardLetters
+            from smartfeeds.features.cluster.lock_session import LockSession
 
             self._heard = self._heard or HeardLetters()
             return await LockSession.open(

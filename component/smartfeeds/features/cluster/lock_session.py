@@ -21,16 +21,10 @@ from typing import Any, Final, LiteralString, Self, TypeVar
 import psycopg
 import structlog
 
-from smartfeeds.core.shards import Members
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import OpenMode, WriteTx
-from smartfeeds.store.engine import TransientError
-from smartfeeds.store.indexer import ReadAhead, TraitsReader
-from smartfeeds.store.letter_table import CREATE_LETTERS, HeardLetters, LetterTable
-from smartfeeds.store.migrate import database_named, next_step
-from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, oldest_postgres_program, postgres_version
-from smartfeeds.store.notices import (
+from smartfeeds.features.cluster.letter_table import CREATE_LETTERS, HeardLetters, LetterTable
+from smartfeeds.features.cluster.notices import (
     ChangeNotice,
     JoinNotice,
     LetterNotice,
@@ -40,6 +34,12 @@ from smartfeeds.store.notices import (
     letter_text,
     read_notice,
 )
+from smartfeeds.features.cluster.shards import Members
+from smartfeeds.store.base import OpenMode, WriteTx
+from smartfeeds.store.engine import TransientError
+from smartfeeds.store.indexer import ReadAhead, TraitsReader
+from smartfeeds.store.migrate import database_named, next_step
+from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, oldest_postgres_program, postgres_version
 from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_programs import session_name

@@ -1,11 +1,11 @@
-"""The state of the database server, read from the store for the metrics (`core.database_state`)."""
+"""The state of the database server, read from the store for the metrics (`database_state`)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from smartfeeds.core.database_state import DatabaseState
 from smartfeeds.delivery.changes import failures_logged
-from smartfeeds.group_readings import DatabaseReading, StandbyLagReading, StandbyReading
+from smartfeeds.features.cluster.database_state import DatabaseState
+from smartfeeds.features.cluster.group_readings import DatabaseReading, StandbyLagReading, StandbyReading
 from smartfeeds.service.feeds import FeedService
 
 # The statements take 2 ms beside the server, on a connection for reads, so they delay neither the event loop nor beats.

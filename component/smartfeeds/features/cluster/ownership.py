@@ -13,7 +13,11 @@ from typing import Final, Protocol, TypeVar
 import structlog
 
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.core.shards import (
+from smartfeeds.delivery.changes import RETRY_S, failures_logged
+from smartfeeds.errors import NewerSchemaError, StoreError
+from smartfeeds.features.cluster.group_readings import OwnershipReading
+from smartfeeds.features.cluster.locks import ShardLocks, SoleLocks
+from smartfeeds.features.cluster.shards import (
     ALL_SHARDS,
     Members,
     plan_shards,
@@ -21,10 +25,6 @@ from smartfeeds.core.shards import (
     shard_of_name,
     shards_text,
 )
-from smartfeeds.delivery.changes import RETRY_S, failures_logged
-from smartfeeds.delivery.locks import ShardLocks, SoleLocks
-from smartfeeds.errors import NewerSchemaError, StoreError
-from smartfeeds.group_readings import OwnershipReading
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
 
@@ -238,7 +238,7 @@ class Ownership:
             self._locks.announce(node_nos)
 
     async def send_letter(self, recipient: str, body: bytes) -> None:
-        """Passes bytes to the process of an instance, to EVERY_PROCESS or to ANY_PROCESS (`core.letters`). Raises
+        """Passes bytes to the process of an instance, to EVERY_PROCESS or to ANY_PROCESS (`letter`). Raises
         StoreError."""
         if self._locks is None:
             raise StoreError("this process has no lock session now")

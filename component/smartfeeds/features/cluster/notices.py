@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
-from smartfeeds.core.letters import ANY_PROCESS, EVERY_PROCESS
+from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS
 
 # PostgreSQL refuses a payload of 8,000 bytes.
 PAYLOAD_BYTES: Final = 7_900

@@ -7,9 +7,9 @@ import pytest
 
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.times import parse_t
-from smartfeeds.store.copy_postgres import postgres_source, postgres_target
-from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
-from smartfeeds.store.copying import copy_store
+from smartfeeds.features.backup.copy_postgres import postgres_source, postgres_target
+from smartfeeds.features.backup.copy_sqlite import sqlite_source, sqlite_target
+from smartfeeds.features.backup.copying import copy_store
 from support.component import ALICE, Starter
 from support.golden import GOLDEN
 from support.postgres import PostgresServer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.store import backup
+from smartfeeds.features.backup import backup
 
 
 def test_copy_ends_while_others_write_and_is_the_state_at_its_begin(

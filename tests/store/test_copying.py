@@ -15,15 +15,16 @@ import pytest
 
 from smartfeeds.core.stores import StoreAddress, StoreEngine, parse_store
 from smartfeeds.errors import StoreError
+from smartfeeds.features.backup import copy_postgres, copying
+from smartfeeds.features.backup.copy_postgres import postgres_source, postgres_target
+from smartfeeds.features.backup.copy_sqlite import sqlite_source, sqlite_target
+from smartfeeds.features.backup.copying import CopySource, CopyTarget, Progress, copy_store, no_progress, table_digests
+from smartfeeds.features.backup.digests import TableDigest, digest_of, feed_digests, row_bytes
 from smartfeeds.features.cluster.lock_session import LockSession
 from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.store import copy_postgres, copying, migrate
+from smartfeeds.store import migrate
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.copy_postgres import postgres_source, postgres_target
-from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
-from smartfeeds.store.copying import CopySource, CopyTarget, Progress, copy_store, no_progress, table_digests
-from smartfeeds.store.digests import TableDigest, digest_of, feed_digests, row_bytes
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.postgres_session import PostgresSession

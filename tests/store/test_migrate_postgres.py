@@ -14,11 +14,11 @@ from alembic.config import Config
 
 from smartfeeds.core.stores import StoreAddress, parse_store
 from smartfeeds.errors import NewerSchemaError, StoreError
+from smartfeeds.features.backup.copy_postgres import PostgresCopy
+from smartfeeds.features.backup.copy_sqlite import SqliteCopy
 from smartfeeds.features.cluster.lock_session import _LockedSession
 from smartfeeds.store import migrate, migrate_postgres, migrations
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.copy_postgres import PostgresCopy
-from smartfeeds.store.copy_sqlite import SqliteCopy
 from smartfeeds.store.migrate_postgres import postgres_version, prepare_postgres
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import checksum, item_texts

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.errors import StoreError
+from smartfeeds.features.backup.copy_sqlite import sqlite_source, sqlite_target
+from smartfeeds.features.backup.restoring import check_backup, restore_backup
 from smartfeeds.store import maintenance, migrate
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
-from smartfeeds.store.restoring import check_backup, restore_backup
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, read_payload
 from support.waiting import HANG_S
@@ -29,7 +29,7 @@ RENAMES = 8
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from smartfeeds.store.restoring import restore_backup
+from smartfeeds.features.backup.restoring import restore_backup
 
 backup, database, files = map(Path, sys.argv[1:4])
 count, rename = int(sys.argv[4]), Path.rename

@@ -90,7 +90,7 @@ OWNERS = {
         "store/migrations/__init__.py",
         "features/cluster/letter_table.py",
         "features/cluster/lock_session.py",
-        "store/copy_postgres.py",
+        "features/backup/copy_postgres.py",
         "features/backup/copy_postgres.py",
         "features/cluster/",
         "features/doctor/",

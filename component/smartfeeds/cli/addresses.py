@@ -8,8 +8,8 @@ import click
 
 from smartfeeds.core.stores import NO_PSYCOPG, StoreAddress, parse_store
 from smartfeeds.errors import ConfigError
-from smartfeeds.store.copy_sqlite import sqlite_source, sqlite_target
-from smartfeeds.store.copying import CopySource, CopyTarget
+from smartfeeds.features.backup.copy_sqlite import sqlite_source, sqlite_target
+from smartfeeds.features.backup.copying import CopySource, CopyTarget
 
 
 def store_address(text: str) -> StoreAddress:
@@ -39,7 +39,7 @@ def open_source(address: StoreAddress) -> AbstractContextManager[CopySource]:
     if not address.is_shared:
         return sqlite_source(Path(address.path))
     try:
-        from smartfeeds.store.copy_postgres import postgres_source
+        from smartfeeds.features.backup.copy_postgres import postgres_source
     except ImportError:
         raise ConfigError(NO_PSYCOPG) from None
     return postgres_source(address)
@@ -50,7 +50,7 @@ def open_target(address: StoreAddress) -> AbstractContextManager[CopyTarget]:
     if not address.is_shared:
         return sqlite_target(Path(address.path))
     try:
-        from smartfeeds.store.copy_postgres import postgres_target
+        from smartfeeds.features.backup.copy_postgres import postgres_target
     except ImportError:
         raise ConfigError(NO_PSYCOPG) from None
     return postgres_target(address)

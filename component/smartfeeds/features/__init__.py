@@ -6,6 +6,7 @@ from smartfeeds.features.administration import ADMINISTRATION
 from smartfeeds.features.archive import ARCHIVE
 from smartfeeds.features.attachments import ATTACHMENTS
 from smartfeeds.features.authoring import AUTHORING
+from smartfeeds.features.backup import BACKUP
 from smartfeeds.features.bot import BOT
 from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.cloud import CLOUD
@@ -28,6 +29,7 @@ FEATURES: tuple[Feature, ...] = (
     ARCHIVE,
     ATTACHMENTS,
     AUTHORING,
+    BACKUP,
     BOT,
     CALLBACKS,
     CLOUD,

@@ -20,8 +20,8 @@ import aiosqlite
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, StoreLostError
+from smartfeeds.features.backup.backup import copy_database
 from smartfeeds.store import migrate
-from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
 from smartfeeds.store.batches import ReadBatches, WriteBatches
 from smartfeeds.store.file_watch import FileWatch

@@ -1,4 +1,4 @@
-"""A PostgreSQL database as the source or the target of a copy (`store.copying`)."""
+"""A PostgreSQL database as the source or the target of a copy (`copying`)."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,9 +10,9 @@ from psycopg import sql
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
+from smartfeeds.features.backup.copying import OWN_TABLES, TableShape
 from smartfeeds.store import migrate
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.copying import OWN_TABLES, TableShape
 from smartfeeds.store.engine import Row
 from smartfeeds.store.migrate_postgres import SCHEMA, postgres_version, prepare_postgres
 from smartfeeds.store.postgres_errors import postgres_error

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from smartfeeds.errors import StoreError
+from smartfeeds.features.backup.backup import copy_database
+from smartfeeds.features.backup.copy_sqlite import SqliteCopy
+from smartfeeds.features.backup.copying import Progress, no_progress, table_digests
+from smartfeeds.features.backup.digests import FeedDigest, RowsHash, TableDigest, feed_digests
 from smartfeeds.store import migrate
-from smartfeeds.store.backup import copy_database
-from smartfeeds.store.copy_sqlite import SqliteCopy
-from smartfeeds.store.copying import Progress, no_progress, table_digests
-from smartfeeds.store.digests import FeedDigest, RowsHash, TableDigest, feed_digests
 from smartfeeds.store.files import copy_files, folder_of, is_digest, sync_folder
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, missing, restoring_path, store_error

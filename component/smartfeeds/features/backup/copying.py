@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from smartfeeds.errors import StoreError
-from smartfeeds.store.digests import RowsHash, TableDigest
+from smartfeeds.features.backup.digests import RowsHash, TableDigest
 from smartfeeds.store.engine import Row
 
 CHUNK_ROWS = 5_000

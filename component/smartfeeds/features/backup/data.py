@@ -11,12 +11,12 @@ from smartfeeds.cli.offline import run_offline
 from smartfeeds.console import Commands, print_out, progress_bar, step_bars
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.backup.backup import copy_database
+from smartfeeds.features.backup.copying import copy_store
+from smartfeeds.features.backup.digests import digest_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store import maintenance
-from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.copying import copy_store
-from smartfeeds.store.digests import digest_of
 from smartfeeds.store.files import copy_files, folder_of
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD

@@ -9,8 +9,8 @@ from smartfeeds.cli.common import FILE, config_option, json_option, read_setting
 from smartfeeds.console import exit_failed_if, print_json, print_out, step_bars
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import ConfigError, StoreError
-from smartfeeds.store.digests import digest_of
-from smartfeeds.store.restoring import BackupContents, check_backup, restore_backup
+from smartfeeds.features.backup.digests import digest_of
+from smartfeeds.features.backup.restoring import BackupContents, check_backup, restore_backup
 
 
 @click.command("restore")

@@ -1,4 +1,4 @@
-"""A SQLite database as the source or the target of a copy (`store.copying`)."""
+"""A SQLite database as the source or the target of a copy (`copying`)."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -7,9 +7,9 @@ from importlib import resources
 from pathlib import Path
 
 from smartfeeds.errors import StoreError
+from smartfeeds.features.backup.copying import OWN_TABLES, TableShape
 from smartfeeds.store import migrate
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.copying import OWN_TABLES, TableShape
 from smartfeeds.store.engine import Row
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.schema_blocks import schema_blocks

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from smartfeeds.cli.probe_postgres import CONNECTIONS
 from smartfeeds.features.cluster.shards import SHARDS
+from smartfeeds.features.doctor.probe_postgres import CONNECTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "scaling.md"
 BUSY = 0.9  # of a core: a part that is busy for a longer time makes requests wait

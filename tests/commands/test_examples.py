@@ -17,11 +17,11 @@ from click.testing import CliRunner
 
 from smartfeeds.app.config import load, settings_of
 from smartfeeds.cli import main
-from smartfeeds.cli.findings import CheckState
-from smartfeeds.cli.probe import check_link
 from smartfeeds.console import Exit
 from smartfeeds.demo.process import LocalServer
 from smartfeeds.demo.prosody import Prosody
+from smartfeeds.features.doctor.findings import CheckState
+from smartfeeds.features.doctor.probe import check_link
 from support.ejabberd import Ejabberd
 
 NAME = "feeds.example.org"

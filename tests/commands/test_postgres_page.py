@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from smartfeeds.app.config import load
-from smartfeeds.cli.probe_postgres import CONNECTIONS
+from smartfeeds.features.doctor.probe_postgres import CONNECTIONS
 from support.postgres import PostgresServer, postgres_program
 from support.shell import program_in, run_block, shell_in
 

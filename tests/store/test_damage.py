@@ -7,17 +7,18 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app.config_store import StoreSettings
-from smartfeeds.cli.findings import CheckState
-from smartfeeds.cli.probe_items import check_items
 from smartfeeds.core.model import Slice
 from smartfeeds.core.text import escape
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError
 from smartfeeds.features.bot.chat import ChatSettings, dump_chat_settings
+from smartfeeds.features.doctor import maintenance
+from smartfeeds.features.doctor.damage import DamagedItem, damaged_items
+from smartfeeds.features.doctor.findings import CheckState
+from smartfeeds.features.doctor.probe_items import check_items
 from smartfeeds.features.mirrors.mirror import Mirror, dump_settings
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.store import maintenance, migrations
-from smartfeeds.store.damage import DamagedItem, damaged_items
+from smartfeeds.store import migrations
 from smartfeeds.store.rows import checksum, item_texts
 from smartfeeds.store.sqlite import SqliteStore
 

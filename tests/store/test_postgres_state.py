@@ -11,10 +11,10 @@ from psycopg import sql
 
 from smartfeeds.core.stores import parse_store
 from smartfeeds.features.cluster.database_state import STANDBY_STATES, DatabaseState
+from smartfeeds.features.doctor.postgres_facts import read_facts
 from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine
-from smartfeeds.store.postgres_facts import read_facts
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.telemetry import REGISTRY

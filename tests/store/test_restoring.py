@@ -16,7 +16,8 @@ import pytest
 from smartfeeds.errors import StoreError
 from smartfeeds.features.backup.copy_sqlite import sqlite_source, sqlite_target
 from smartfeeds.features.backup.restoring import check_backup, restore_backup
-from smartfeeds.store import maintenance, migrate
+from smartfeeds.features.doctor import maintenance
+from smartfeeds.store import migrate
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, read_payload

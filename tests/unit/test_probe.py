@@ -14,8 +14,11 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.app.config import HttpSettings, Settings, settings_of
-from smartfeeds.cli.findings import CheckState
-from smartfeeds.cli.probe import (
+from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.demo.process import free_port
+from smartfeeds.features.callbacks.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
+from smartfeeds.features.doctor.findings import CheckState
+from smartfeeds.features.doctor.probe import (
     check_all,
     check_clock,
     check_host,
@@ -24,9 +27,6 @@ from smartfeeds.cli.probe import (
     check_second_connection,
     check_stanza_limit,
 )
-from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.demo.process import free_port
-from smartfeeds.features.callbacks.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.store.lock import lock_database
 from smartfeeds.xmpp.stream import ComponentStream
 from support.fakeserver import FakeServer, Session
@@ -240,7 +240,7 @@ async def test_largest_stanza_is_the_last_that_comes_back(
     limit_bytes: int, state: CheckState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each size has a connection of its own, because the server ends that of a stanza that is too large."""
-    monkeypatch.setattr("smartfeeds.cli.probe.SIZES_BYTES", (1_000, 65_536))
+    monkeypatch.setattr("smartfeeds.features.doctor.probe.SIZES_BYTES", (1_000, 65_536))
     async with FakeServer() as server:
         settings = component_of(server)
         needed_bytes = settings.pubsub.stanza_bytes
@@ -305,7 +305,7 @@ async def test_connection_that_receives_the_stanzas_of_the_component_is_noticed(
     ejabberd: TestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[TOP-006] A program that is connected under the same name and answers nothing."""
-    monkeypatch.setattr("smartfeeds.cli.probe.ANSWER_S", 3.0)
+    monkeypatch.setattr("smartfeeds.features.doctor.probe.ANSWER_S", 3.0)
     domain = ejabberd.take_name()
     component = {"jid": domain, "secret": SECRET, "port": ejabberd.component_port}
     settings = settings_of(component=component)  # type: ignore[arg-type]

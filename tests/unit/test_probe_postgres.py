@@ -6,13 +6,13 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from smartfeeds.cli.findings import CheckState, Finding
-from smartfeeds.cli.probe_postgres import check_postgres, serving_processes
 from smartfeeds.core.stores import StoreAddress, parse_store
-from smartfeeds.store import postgres_facts
+from smartfeeds.features.doctor import postgres_facts
+from smartfeeds.features.doctor.findings import CheckState, Finding
+from smartfeeds.features.doctor.postgres_facts import PostgresFacts, read_facts
+from smartfeeds.features.doctor.probe_postgres import check_postgres, serving_processes
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.migrate_postgres import prepare_postgres
-from smartfeeds.store.postgres_facts import PostgresFacts, read_facts
 from smartfeeds.store.postgres_session import PostgresSession
 from support.postgres import PostgresServer, running_postgres
 

@@ -12,6 +12,7 @@ from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.cloud import CLOUD
 from smartfeeds.features.cluster import CLUSTER
 from smartfeeds.features.conflicts import CONFLICTS
+from smartfeeds.features.doctor import DOCTOR
 from smartfeeds.features.documents import DOCUMENTS
 from smartfeeds.features.hub import HUB
 from smartfeeds.features.mirrors import MIRRORS
@@ -35,6 +36,7 @@ FEATURES: tuple[Feature, ...] = (
     CLOUD,
     CLUSTER,
     CONFLICTS,
+    DOCTOR,
     DOCUMENTS,
     HUB,
     MIRRORS,

@@ -14,8 +14,8 @@ from smartfeeds.errors import ConfigError
 from smartfeeds.features.backup.backup import copy_database
 from smartfeeds.features.backup.copying import copy_store
 from smartfeeds.features.backup.digests import digest_of
+from smartfeeds.features.doctor import maintenance
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.store import maintenance
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.files import copy_files, folder_of
 from smartfeeds.store.lock import lock_database

@@ -17,8 +17,8 @@ import aiodns
 import pycares
 
 from smartfeeds.app.config import HttpSettings
-from smartfeeds.cli.findings import Check, Finding
 from smartfeeds.core.text import attribute
+from smartfeeds.features.doctor.findings import Check, Finding
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits
 

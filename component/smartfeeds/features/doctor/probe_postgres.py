@@ -6,14 +6,14 @@ Each check is a function from the facts about the server to a finding, and a lin
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from smartfeeds.cli.findings import Check, Finding
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.core.text import counted
 from smartfeeds.errors import StoreError
+from smartfeeds.features.doctor.findings import Check, Finding
 from smartfeeds.store.migrate import HEAD, REVISIONS
 
 if TYPE_CHECKING:
-    from smartfeeds.store.postgres_facts import PostgresFacts
+    from smartfeeds.features.doctor.postgres_facts import PostgresFacts
 
 OLDEST: Final = 140_000  # the first version with idle_session_timeout, which ends the locks of a process that hangs
 CONNECTIONS: Final = 12  # of one process: 10 readers, a writer, and the one for locks and notices
@@ -25,7 +25,7 @@ _POOLING, _CLOCK, _VACUUM, _CONNECTIONS = map(Check, ("pooling", "database clock
 def check_postgres(address: StoreAddress) -> Iterator[Finding]:
     """Run all checks. The first finding is about the connection; if it fails, it is the only one."""
     try:
-        from smartfeeds.store.postgres_facts import read_facts
+        from smartfeeds.features.doctor.postgres_facts import read_facts
     except ImportError:
         yield _STORE.fix("psycopg is not installed", "install it with: pip install 'smartfeeds[postgres]'")
         return
@@ -45,7 +45,7 @@ def serving_processes(address: StoreAddress) -> str:
     A database that cannot be read has none; `check_postgres` reports the reason.
     """
     try:
-        from smartfeeds.store.postgres_facts import read_facts
+        from smartfeeds.features.doctor.postgres_facts import read_facts
 
         count = read_facts(address).processes
     except (ImportError, StoreError):

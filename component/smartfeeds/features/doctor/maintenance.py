@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from smartfeeds.errors import StoreError
+from smartfeeds.features.doctor.damage import CONTENT, DamagedItem, DamagedRow, damaged_items, damaged_rows
 from smartfeeds.store import migrate
-from smartfeeds.store.damage import CONTENT, DamagedItem, DamagedRow, damaged_items, damaged_rows
 from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, missing, restoring_path, store_error
 
 BUSY_S = 5.0  # wait for another process that has locked the file

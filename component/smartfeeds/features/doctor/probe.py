@@ -19,14 +19,14 @@ from typing import Final
 from lxml import etree
 
 from smartfeeds.app.config import Settings
-from smartfeeds.cli.findings import Check, CheckState, Finding
-from smartfeeds.cli.probe_items import check_items
-from smartfeeds.cli.probe_postgres import check_postgres, serving_processes
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S, parse_datetime
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.features.callbacks.outside import S2S, Outside, check_base_url, check_dns, check_s2s, port_purpose
-from smartfeeds.store import maintenance
+from smartfeeds.features.doctor import maintenance
+from smartfeeds.features.doctor.findings import Check, CheckState, Finding
+from smartfeeds.features.doctor.probe_items import check_items
+from smartfeeds.features.doctor.probe_postgres import check_postgres, serving_processes
 from smartfeeds.store.lock import database_holder
 from smartfeeds.store.migrate import HEAD, REVISIONS
 from smartfeeds.xmpp.link import LinkDownError

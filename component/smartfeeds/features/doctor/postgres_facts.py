@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from smartfeeds.core.stores import StoreAddress
-from smartfeeds.store.damage import CONTENT, DamagedItem, DamagedRow, damaged_items, damaged_rows
+from smartfeeds.features.doctor.damage import CONTENT, DamagedItem, DamagedRow, damaged_items, damaged_rows
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import connect
 from smartfeeds.store.postgres_state import FREE_CONNECTIONS

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from smartfeeds.app.config_store import StoreSettings
-from smartfeeds.cli.findings import Check, Finding
 from smartfeeds.core.text import counted
 from smartfeeds.errors import StoreError
-from smartfeeds.store import maintenance
-from smartfeeds.store.damage import DamagedItem, DamagedRow
+from smartfeeds.features.doctor import maintenance
+from smartfeeds.features.doctor.damage import DamagedItem, DamagedRow
+from smartfeeds.features.doctor.findings import Check, Finding
 
 NAMED: Final = 10  # damaged items or rows that a finding names
 _ITEMS: Final = Check("items")
@@ -44,6 +44,6 @@ def _first_of(names: list[str]) -> str:
 def _read_damage(store: StoreSettings) -> tuple[list[DamagedItem], list[DamagedRow]]:
     if not store.is_shared:
         return maintenance.read_damage(store.path.absolute())
-    from smartfeeds.store.postgres_facts import read_damage
+    from smartfeeds.features.doctor.postgres_facts import read_damage
 
     return read_damage(store.address)

@@ -1,0 +1,5 @@
+"""`smartfeeds doctor`: what is wrong, and what to do."""
+
+from smartfeeds.app.feature import Feature
+
+DOCTOR = Feature("doctor")

@@ -21,25 +21,28 @@ from smartfeeds.features.administration.page_lists import OPTION_LABELS, WORDS
 from smartfeeds.texts import ERROR_CONTEXT
 
 PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"
-MODULES = (*PACKAGE.glob("bot/*.py"), *PACKAGE.glob("http/**/*.py"), *PACKAGE.glob("features/**/*.py"))
+MODULES = (*PACKAGE.glob("http/**/*.py"), *PACKAGE.glob("features/**/*.py"))
 # Where the errors are raised that people meet on pages.
 ERROR_MODULES = (
-    *PACKAGE.glob("http/web/*.py"),
-    *(PACKAGE / "http" / f"{name}.py" for name in ("admin_lists", "administration", "outlines", "paths", "router")),
+    *PACKAGE.glob("features/pages/*.py"),
+    *(PACKAGE / "http" / f"{name}.py" for name in ("multipart", "outlines", "paths", "router")),
     *(
         PACKAGE / "service" / f"{name}.py"
-        for name in (
-            *("admin_tokens", "administration", "affiliations", "context", "nodes", "preconditions"),
-            *("files", "placing", "pulls", "sessions", "sign_ins", "subscriptions", "tokens"),
+        for name in ("affiliations", "context", "nodes", "placing", "preconditions", "pulls", "subscriptions")
+    ),
+    *(PACKAGE / path for path in ("core/options.py", "formats/post.py")),
+    *(
+        PACKAGE / "features" / path
+        for path in (
+            *("accounts/listing.py", "accounts/pages.py", "accounts/sessions.py", "accounts/sign_ins.py"),
+            *("accounts/tokens.py", "administration/administrators.py", "administration/http.py"),
+            *("administration/lists.py", "administration/page_lists.py", "administration/page_sections.py"),
+            *("administration/pages.py", "administration/plots.py", "authoring/editor.py", "authoring/requests.py"),
+            *("authoring/uploads.py", "conflicts/http.py", "conflicts/requests.py"),
         )
     ),
-    *(
-        PACKAGE / path
-        for path in ("core/options.py", "formats/post.py", "http/multipart.py", "features/authoring/uploads.py")
-    ),
-    *(PACKAGE / "features" / path for path in ("conflicts/http.py", "conflicts/requests.py")),
 )
-TEMPLATES = (*PACKAGE.glob("http/web/templates/*.html"), *PACKAGE.glob("features/*/templates/*.html"))
+TEMPLATES = tuple(PACKAGE.glob("features/*/templates/*.html"))
 # The functions that take a text, and how many texts they take at which place.
 TEXT_ARGUMENTS = {"N_": slice(0, 1), "say": slice(0, 1), "count": slice(1, 3)}
 ERROR_ARGUMENTS = {

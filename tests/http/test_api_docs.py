@@ -8,7 +8,7 @@ import pytest
 from lxml import html
 
 from smartfeeds.core.urls import DOCS
-from smartfeeds.http.web.api_docs import SchemaText, describe, operations_of
+from smartfeeds.features.pages.api_docs import SchemaText, describe, operations_of
 from support.component import ALICE
 from support.routes import document
 from support.web import Web, WebStarter

@@ -14,9 +14,9 @@ import pytest_asyncio
 from smartfeeds import telemetry
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.features.accounts.token import Token, TokenScope
+from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.http import router, server
 from smartfeeds.http.negotiation import ATOM
-from smartfeeds.http.web.static_files import static_path
 from support.component import ALICE, Component
 from support.raw import Heard, Raw, connected, request
 from support.waiting import until

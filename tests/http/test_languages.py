@@ -11,8 +11,8 @@ from lxml import etree, html
 
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, NodeKind
 from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.pages.problem_page import TITLES
 from smartfeeds.http.http_errors import STATUSES
-from smartfeeds.http.web.problem_page import TITLES
 from smartfeeds.texts import DOMAIN, LOCALE
 from support.bearer import bearer
 from support.browsing import SignedIn, sign_in

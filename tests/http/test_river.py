@@ -9,7 +9,7 @@ import pytest
 from lxml import etree, html
 
 from smartfeeds.features.accounts.token import ALL_FEEDS, TokenScope
-from smartfeeds.service import river
+from smartfeeds.features.pages import river_requests as river
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB, CAROL, EVE, NS

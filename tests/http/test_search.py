@@ -6,8 +6,8 @@ import pytest
 from lxml import html
 
 from smartfeeds.features.accounts.token import TokenScope
-from smartfeeds.http.web.highlight import mark_text
-from smartfeeds.service import river
+from smartfeeds.features.pages import river_requests as river
+from smartfeeds.features.pages.highlight import mark_text
 from support.bearer import bearer
 from support.component import ALICE, BOB, entry
 from support.prose import html_entry

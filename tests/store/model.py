@@ -32,11 +32,11 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import FormFields, NodeOptions
-from smartfeeds.core.river import NodePlace
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.features.attachments.names import is_listed
+from smartfeeds.features.pages.river import NodePlace
 from store.values import read_payload
 
 T = TypeVar("T")

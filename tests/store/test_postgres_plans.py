@@ -33,7 +33,6 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.push_targets import PushOffer, PushTarget
-from smartfeeds.core.river import NodePlace
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument, Validators
@@ -44,6 +43,7 @@ from smartfeeds.features.authoring.file import FeedFile
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
+from smartfeeds.features.pages.river import NodePlace
 from smartfeeds.features.polling.push_states import dump_details, new_push
 from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry

@@ -12,12 +12,12 @@ from smartfeeds.features.authoring.file import FeedFile, extension_of
 from smartfeeds.features.cloud.remote_calls import RemoteCall
 from smartfeeds.features.cloud.soap import ENVELOPE_NS
 from smartfeeds.features.cloud.xml_rpc import write_call
+from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.quotas import Quota
-from smartfeeds.http.web.static_files import static_path
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer

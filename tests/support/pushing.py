@@ -16,6 +16,7 @@ from aiohttp import web
 from yarl import URL
 
 from smartfeeds.core.urls import PUSH
+from smartfeeds.features.pages.look import DEFAULT_LOOK
 from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.http import CHECK_PUSH, RECEIVE_PUSH, SourcePushEndpoint
 from smartfeeds.features.polling.poller import Poller
@@ -26,7 +27,6 @@ from smartfeeds.features.polling.subscriber import PushClients, PushOptions, Sub
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import CallReader, HttpCall
-from smartfeeds.http.look import DEFAULT_LOOK
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import HttpRouter, Resource
 from smartfeeds.net.addresses import EVERYWHERE

@@ -6,8 +6,9 @@ The tests read the source, so a new cache without a row fails.
 import re
 from pathlib import Path
 
-from smartfeeds.http import encode, entries, feeds, images, lists
-from smartfeeds.http.web import feed_page, river_page
+from smartfeeds.features.pages import feed_page, river_page
+from smartfeeds.features.pages import image_requests as images
+from smartfeeds.http import encode, entries, feeds, lists
 from smartfeeds.store import sqlite
 
 PACKAGE = Path(__file__).parents[2] / "component" / "smartfeeds"

@@ -6,10 +6,17 @@ from importlib.resources import files
 
 import pytest
 
-from smartfeeds.http.site_look import CONTRAST, DARK_GROUNDS, LIGHT_GROUNDS, accent_rule, contrast, parse_colour
+from smartfeeds.features.pages.site_look import (
+    CONTRAST,
+    DARK_GROUNDS,
+    LIGHT_GROUNDS,
+    accent_rule,
+    contrast,
+    parse_colour,
+)
 
 _PAIR = re.compile(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
-STYLE = files("smartfeeds.http.web").joinpath("static/style.css").read_text()
+STYLE = files("smartfeeds.features.pages").joinpath("static/style.css").read_text()
 
 
 def colours(rule: str) -> dict[str, tuple[str, str]]:

@@ -4,10 +4,10 @@ import hmac
 from ipaddress import ip_network
 
 from smartfeeds.app.config import Settings
-from smartfeeds.http.look import ImageLinks, ImagePolicy, SiteLook
+from smartfeeds.features.pages.look import ImageLinks, ImagePolicy, SiteLook
+from smartfeeds.features.pages.site_look import accent_file, logo_file
 from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions
-from smartfeeds.http.site_look import accent_file, logo_file
 from smartfeeds.xmpp.command_sessions import session_key
 
 

@@ -18,6 +18,7 @@ from smartfeeds.features.hub import HUB
 from smartfeeds.features.mirrors import MIRRORS
 from smartfeeds.features.moving_in import MOVING_IN
 from smartfeeds.features.nno import NNO
+from smartfeeds.features.pages import PAGES
 from smartfeeds.features.polling import POLLING
 from smartfeeds.features.prefetch import PREFETCH
 from smartfeeds.features.presence import PRESENCE
@@ -42,6 +43,7 @@ FEATURES: tuple[Feature, ...] = (
     MIRRORS,
     MOVING_IN,
     NNO,
+    PAGES,
     POLLING,
     PREFETCH,
     PRESENCE,

@@ -19,8 +19,8 @@ from smartfeeds.core.urls import local_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.session import Session, parse_session
 from smartfeeds.features.accounts.token import Token, TokenScope, covers
+from smartfeeds.features.pages.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.negotiation import takes_gzip
 from smartfeeds.http.replies import Reply
 

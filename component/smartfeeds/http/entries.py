@@ -15,6 +15,8 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.pages.entry_page import entry_page, page_mark
+from smartfeeds.features.pages.frame import ReadWriting, frame_of, page_reply
 from smartfeeds.features.prefetch.local_links import item_with_local
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
@@ -28,8 +30,6 @@ from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply, access_headers
-from smartfeeds.http.web.entry_page import entry_page, page_mark
-from smartfeeds.http.web.frame import ReadWriting, frame_of, page_reply
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown

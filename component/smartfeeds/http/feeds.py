@@ -13,6 +13,8 @@ from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.documents.rss_channel import OwnCloud
+from smartfeeds.features.pages.feed_style import STYLED_HEADERS, XML, style_language, with_style
+from smartfeeds.features.pages.frame import PAGE_HEADERS, Frame, ReadWriting, frame_of
 from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
@@ -37,8 +39,6 @@ from smartfeeds.http.queries import (
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
-from smartfeeds.http.web.feed_style import STYLED_HEADERS, XML, style_language, with_style
-from smartfeeds.http.web.frame import PAGE_HEADERS, Frame, ReadWriting, frame_of
 from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 

@@ -15,13 +15,16 @@ from itertools import chain
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
-from smartfeeds.core.river import NODE_PLACE, parse_node_place
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import ALL_FEEDS
 from smartfeeds.features.documents.ess import NnoEntry, write_nno
 from smartfeeds.features.documents.opml import ListedFeed, write_list
+from smartfeeds.features.pages.feed_list import ListPage, feed_list
+from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of
+from smartfeeds.features.pages.river import NODE_PLACE, parse_node_place
+from smartfeeds.features.pages.river_requests import ChangedNodes, GetChangedNodes, GetHeadlines, Headlines
 from smartfeeds.features.polling.lists import GetListedSources, ListedSources
 from smartfeeds.features.polling.source import Source
 from smartfeeds.formats.entry import read_entry
@@ -38,11 +41,8 @@ from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply, access_headers
-from smartfeeds.http.web.feed_list import ListPage, feed_list
-from smartfeeds.http.web.frame import PAGE_HEADERS, frame_of
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
-from smartfeeds.service.river import ChangedNodes, GetChangedNodes, GetHeadlines, Headlines
 
 LISTED = 10_000  # feeds in an OPML or NNO document
 CHUNK = 500  # feeds to read at once

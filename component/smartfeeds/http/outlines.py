@@ -6,13 +6,13 @@ from dataclasses import replace
 from smartfeeds.core.urls import OUTLINE, feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.features.pages.frame import ReadWriting, frame_of, page_reply
+from smartfeeds.features.pages.outline_page import MOST_LINES, anchor_of, outline_page
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.frame import ReadWriting, frame_of, page_reply
-from smartfeeds.http.web.outline_page import MOST_LINES, anchor_of, outline_page
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.placing import GetOutline, MoveItem, OutlineShown
 from smartfeeds.service.requests import Published

@@ -17,14 +17,14 @@ from smartfeeds.core.text import is_xml_text
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.http import Sessions
 from smartfeeds.features.accounts.token import Token, covers
+from smartfeeds.features.pages.frame import frame_of
+from smartfeeds.features.pages.problem_page import for_reader
 from smartfeeds.http.calls import CallReader, HttpCall, is_from_here
 from smartfeeds.http.http_errors import HttpError, as_text, failure_reply
 from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.frame import frame_of
-from smartfeeds.http.web.problem_page import for_reader
 from smartfeeds.http.wire import AlreadySent, early_writer, has_begun
 
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from smartfeeds.features.pages.frame import ReadWriting
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
-from smartfeeds.http.web.frame import ReadWriting
 from smartfeeds.service.answers import Handle
 
 H = TypeVar("H")

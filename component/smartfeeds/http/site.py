@@ -18,6 +18,14 @@ from smartfeeds.features.authoring.uploads import Files, Uploads
 from smartfeeds.features.cloud.http import CloudDoors, CloudRequests
 from smartfeeds.features.documents.http import document_writers
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
+from smartfeeds.features.pages.api_docs import ApiDocs
+from smartfeeds.features.pages.feed_page import Pages
+from smartfeeds.features.pages.image_requests import FetchImage, Images
+from smartfeeds.features.pages.look import SiteLook
+from smartfeeds.features.pages.river_http import Rivers
+from smartfeeds.features.pages.river_page import RiverPages
+from smartfeeds.features.pages.search import Searches
+from smartfeeds.features.pages.theme import Themes
 from smartfeeds.features.polling.http import SourcePushEndpoint, SourcePushes
 from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.features.sync_documents.http import CompleteFeeds, is_complete
@@ -29,26 +37,18 @@ from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.health import Health
-from smartfeeds.http.images import FetchImage, Images
 from smartfeeds.http.lists import Lists
-from smartfeeds.http.look import SiteLook
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.outlines import Outlines
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.quotas import Quota
 from smartfeeds.http.requirements import Requirements
-from smartfeeds.http.river import Rivers
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import TABLE, Handlers, document
-from smartfeeds.http.search import Searches
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.side import HttpSide, SiteTools, resources
 from smartfeeds.http.streams import Streams
-from smartfeeds.http.web.api_docs import ApiDocs
-from smartfeeds.http.web.feed_page import Pages
-from smartfeeds.http.web.river_page import RiverPages
-from smartfeeds.http.web.theme import Themes
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import FeedPage, PullFeed

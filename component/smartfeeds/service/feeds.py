@@ -21,23 +21,14 @@ from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.authoring import requests as files
 from smartfeeds.features.authoring import writing
 from smartfeeds.features.mirrors import requests as admin_mirrors
+from smartfeeds.features.pages import river_requests as river
 from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import requests as admin_sources
 from smartfeeds.features.prefetch import local_files
 from smartfeeds.features.prefetch import requests as admin_enclosures
 from smartfeeds.features.presence import requests as contacts
 from smartfeeds.features.privacy import blocking, erasing
-from smartfeeds.service import (
-    affiliations,
-    authorization,
-    discovery,
-    documents,
-    nodes,
-    placing,
-    pulls,
-    river,
-    subscriptions,
-)
+from smartfeeds.service import affiliations, authorization, discovery, documents, nodes, placing, pulls, subscriptions
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted
 from smartfeeds.service.damage import DamageLog

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.callbacks.rows import CallbackReads, CallbackWrites
+from smartfeeds.features.pages.river_rows import RiverReads
 from smartfeeds.features.polling.push_rows import SourcePushReads, SourcePushWrites
 from smartfeeds.features.polling.rows import SourceReads, SourceWrites
 from smartfeeds.features.prefetch.rows import EnclosureReads, EnclosureWrites
@@ -26,7 +27,6 @@ from smartfeeds.store.sql_item_writes import ItemWrites
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
-from smartfeeds.store.sql_river import RiverReads
 from smartfeeds.store.sql_server import ServerReads
 
 T = TypeVar("T")

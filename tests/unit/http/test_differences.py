@@ -6,8 +6,8 @@ from html import unescape
 
 import pytest
 
-from smartfeeds.http.web import differences
-from smartfeeds.http.web.differences import MAX_EDITS, PAGE_EDITS, Differences
+from smartfeeds.features.pages import differences
+from smartfeeds.features.pages.differences import MAX_EDITS, PAGE_EDITS, Differences
 from smartfeeds.texts import Texts
 
 _SPOKEN = re.compile(r'<span class="unseen">[a-z]+: </span>')

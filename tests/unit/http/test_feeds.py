@@ -10,13 +10,13 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope
+from smartfeeds.features.pages.frame import Frame, Writing
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import Encoder, PageAddress
 from smartfeeds.http.feeds import FeedRequest, Feeds
 from smartfeeds.http.negotiation import HTML, JSON, RSS, Representation
 from smartfeeds.http.queries import FeedQuery
-from smartfeeds.http.web.frame import Frame, Writing
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 
 KEY_US = 1_767_225_600_000_000

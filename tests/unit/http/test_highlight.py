@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from smartfeeds.http.web.faces import HUES, hue, initials
-from smartfeeds.http.web.highlight import EXCERPT_CHARACTERS, mark_html, mark_text, snippet
+from smartfeeds.features.pages.faces import HUES, hue, initials
+from smartfeeds.features.pages.highlight import EXCERPT_CHARACTERS, mark_html, mark_text, snippet
 
 MILL = frozenset({"mill"})
 

@@ -9,14 +9,14 @@ from aiohttp.test_utils import make_mocked_request
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.pages.image_requests import FAILED_S, MAX_BYTES, STORED_S, Images, image_type
+from smartfeeds.features.pages.images import image_writer
+from smartfeeds.features.pages.look import ImageLinks, ImagePolicy, SiteLook
+from smartfeeds.features.pages.sanitise import clean
 from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.images import FAILED_S, MAX_BYTES, STORED_S, Images, image_type
-from smartfeeds.http.look import ImageLinks, ImagePolicy, SiteLook
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.images import image_writer
-from smartfeeds.http.web.sanitise import clean
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from support.waiting import wait_for
 

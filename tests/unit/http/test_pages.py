@@ -16,6 +16,12 @@ from smartfeeds.core.text import words
 from smartfeeds.core.urls import subscribe_uri
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.features.documents.rss_channel import Channel
+from smartfeeds.features.pages.article import article
+from smartfeeds.features.pages.faces import HUES, hue, initials
+from smartfeeds.features.pages.feed_list import ListPage, feed_list
+from smartfeeds.features.pages.feed_page import CACHE_BYTES, Pages
+from smartfeeds.features.pages.frame import PAGE_POLICY, Frame
+from smartfeeds.features.pages.problem_page import for_reader
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.feed_details import dump_details
@@ -24,12 +30,6 @@ from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
 from smartfeeds.http.queries import read_query
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.article import article
-from smartfeeds.http.web.faces import HUES, hue, initials
-from smartfeeds.http.web.feed_list import ListPage, feed_list
-from smartfeeds.http.web.feed_page import CACHE_BYTES, Pages
-from smartfeeds.http.web.frame import PAGE_POLICY, Frame
-from smartfeeds.http.web.problem_page import for_reader
 from smartfeeds.service.requests import FeedPage, Page, ResultSet
 from support.prose import ATOM, PROSE, html_entry, note
 from support.xml_work import xml_work
@@ -453,7 +453,7 @@ def luminance(colour: str) -> float:
 )
 def test_letters_can_be_read(pair: tuple[str, str], dark: bool) -> None:
     """Every colour of letters on every ground has a contrast of 4.5 or more (WCAG 2.2, 1.4.3)."""
-    style = (files("smartfeeds.http.web") / "static" / "style.css").read_text("utf-8")
+    style = (files("smartfeeds.features.pages") / "static" / "style.css").read_text("utf-8")
     themes = re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", style)
     colours = {name: values[dark] for name, *values in themes}
     one, other = sorted(luminance(colours[name]) for name in pair)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smartfeeds.features.pages.sanitise import LINK_REL, SHORT, clean, link_of
 from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import rebase
-from smartfeeds.http.web.sanitise import LINK_REL, SHORT, clean, link_of
 
 REL = f'rel="{LINK_REL}"'
 PICTURE = "http://e.example/a/b.png?c"

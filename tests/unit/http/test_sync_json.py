@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from smartfeeds.core.model import Item
+from smartfeeds.features.pages.wording import Wording
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS, with_child
 from smartfeeds.http.sync_json import write_shared, write_version
-from smartfeeds.http.web.wording import Wording
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Flag, ForeignMarkup, HistoryRecord, Version

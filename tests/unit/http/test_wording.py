@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.http.web.wording import Wording
+from smartfeeds.features.pages.wording import Wording
 from smartfeeds.texts import Texts
 
 MOMENT_US = 1_709_251_140_000_000  # 2024-02-29T23:59:00Z

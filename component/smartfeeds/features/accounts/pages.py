@@ -17,6 +17,7 @@ from smartfeeds.features.accounts.session import Session, form_token
 from smartfeeds.features.accounts.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.features.accounts.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
 from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope, covers
+from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
@@ -25,7 +26,6 @@ from smartfeeds.http.http_errors import BASIC_CHALLENGE, HttpError
 from smartfeeds.http.operations import Operation, page_for_people
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.texts import N_
 

@@ -14,8 +14,8 @@ from smartfeeds.features.administration.listing import Row
 from smartfeeds.features.administration.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
 from smartfeeds.features.administration.process import Statistics
 from smartfeeds.features.mirrors.mirror import Direction
+from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.prefetch.enclosure import EnclosureState
-from smartfeeds.http.web.frame import Frame
 from smartfeeds.service.consumers import ConsumerState
 from smartfeeds.texts import N_
 

@@ -28,14 +28,14 @@ from smartfeeds.features.administration.page_lists import (
     table_page,
 )
 from smartfeeds.features.administration.process import GetStatistics, Statistics
+from smartfeeds.features.pages.frame import frame_of, page_reply
+from smartfeeds.features.pages.problem_page import prefers_page
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import STATUSES, HttpError
 from smartfeeds.http.operations import Operation, page_for_people
 from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.frame import frame_of, page_reply
-from smartfeeds.http.web.problem_page import prefers_page
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (

@@ -23,6 +23,10 @@ from smartfeeds.features.authoring.entry_form import WrittenFields, edit, fields
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.uploads import Uploads
 from smartfeeds.features.authoring.writing import GetWriting, WritingShown
+from smartfeeds.features.pages.differences import Differences
+from smartfeeds.features.pages.entry_page import comments_node
+from smartfeeds.features.pages.frame import Writing, frame_of, page_reply
+from smartfeeds.features.pages.sanitise import SHORT, clean
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import Entry, EntryLink, TextKind, read_entry
 from smartfeeds.formats.feed_details import title_of
@@ -35,10 +39,6 @@ from smartfeeds.http.multipart import read_parts
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.queries import read_fields, read_parameters, write_query
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.differences import Differences
-from smartfeeds.http.web.entry_page import comments_node
-from smartfeeds.http.web.frame import Writing, frame_of, page_reply
-from smartfeeds.http.web.sanitise import SHORT, clean
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag

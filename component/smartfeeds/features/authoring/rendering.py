@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.markdown import MAX_CHARACTERS, RenderedMarkdown, render_markdown
-from smartfeeds.http.web.sanitise import harmless_html
+from smartfeeds.features.pages.sanitise import harmless_html
 
 
 class MarkdownTurns:

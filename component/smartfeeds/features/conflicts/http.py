@@ -24,6 +24,7 @@ from smartfeeds.features.conflicts.requests import (
     ResolveConflicts,
     ResolvedItem,
 )
+from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.formats.entry import TextKind
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
@@ -35,7 +36,6 @@ from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.side import HttpSide, Route, SiteTools
 from smartfeeds.http.sync_json import write_version
-from smartfeeds.http.web.frame import frame_of, page_reply
 from smartfeeds.service.answers import ask
 
 USUAL, MOST = 20, 100  # items in a page

@@ -5,10 +5,10 @@ from markupsafe import Markup
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
 from smartfeeds.features.authoring.entry_form import fields_of
 from smartfeeds.features.conflicts.requests import ConflictedItem, ConflictList
+from smartfeeds.features.pages.article import body_of, may_edit
+from smartfeeds.features.pages.differences import Differences
+from smartfeeds.features.pages.frame import Frame
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
-from smartfeeds.http.web.article import body_of, may_edit
-from smartfeeds.http.web.differences import Differences
-from smartfeeds.http.web.frame import Frame
 
 
 def conflicts_page(

@@ -14,9 +14,9 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Node, NodeKind, NodeState, Slice
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.river import EntryPlace, NodePlace
 from smartfeeds.core.view import BARE, Order, View
 from smartfeeds.features.attachments.names import is_listed
+from smartfeeds.features.pages.river import EntryPlace, NodePlace
 from smartfeeds.service.context import Context, is_admin, recipient_access
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.store.base import ReadTx

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from smartfeeds.core.filters import FILTERS
-from smartfeeds.core.river import NODE_PLACE, NodePlace, parse_node_place
 from smartfeeds.core.urls import SEARCH, feed_path
 from smartfeeds.core.view import MAX_FIELDS, PARAMETER_SCHEMAS, View
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.pages.frame import frame_of
+from smartfeeds.features.pages.river import NODE_PLACE, NodePlace, parse_node_place
+from smartfeeds.features.pages.river_http import activity_json, feed_json
+from smartfeeds.features.pages.river_requests import SearchFeeds, SearchResult
+from smartfeeds.features.pages.search_page import search_page
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
@@ -18,11 +22,7 @@ from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.queries import read_fields, read_pairs, write_query
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.river import activity_json, feed_json
-from smartfeeds.http.web.frame import frame_of
-from smartfeeds.http.web.search_page import search_page
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.river import SearchFeeds, SearchResult
 
 _AFTER = "after"
 SEARCH_FEEDS = Operation(

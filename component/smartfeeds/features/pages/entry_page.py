@@ -9,13 +9,13 @@ from markupsafe import Markup
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item
 from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path, xmpp_uri
+from smartfeeds.features.pages.article import body_of, may_delete, may_edit
+from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.sanitise import WHOLE, link_of
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.conditions import representation_mark
-from smartfeeds.http.web.article import body_of, may_delete, may_edit
-from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.sanitise import WHOLE, link_of
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import ItemShown
 

@@ -3,10 +3,10 @@
 from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.urls import feed_path
 from smartfeeds.core.view import View
+from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.river_page import make_card
+from smartfeeds.features.pages.river_requests import SearchResult
 from smartfeeds.formats.feed_details import title_of
-from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.river_page import make_card
-from smartfeeds.service.river import SearchResult
 
 
 def search_page(frame: Frame, view: View, text: str, words: str, result: SearchResult, next_path: str) -> bytes:

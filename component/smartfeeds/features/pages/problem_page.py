@@ -2,10 +2,10 @@
 
 from http import HTTPStatus
 
+from smartfeeds.features.pages.frame import PAGE_HEADERS, Frame
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.http_errors import BEARER_CHALLENGE, CHALLENGE, Problem
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.frame import PAGE_HEADERS, Frame
 from smartfeeds.texts import N_
 
 _CHOICE = (n.JSON, n.HTML)

@@ -10,11 +10,11 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path
+from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.highlight import mark_html, mark_text, snippet
+from smartfeeds.features.pages.sanitise import SHORT, CleanHtml, TextLimits, clean, link_of
 from smartfeeds.formats.entry import Entry, EntryText, TextKind, read_entry
 from smartfeeds.formats.payload import Payload
-from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.highlight import mark_html, mark_text, snippet
-from smartfeeds.http.web.sanitise import SHORT, CleanHtml, TextLimits, clean, link_of
 from smartfeeds.sync.markup import read_item
 
 # A text is clamped if it is about longer than the twelve lines that style.css shows of it.

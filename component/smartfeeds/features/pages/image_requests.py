@@ -12,11 +12,11 @@ from http import HTTPStatus
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.urls import IMAGES
 from smartfeeds.errors import SmartfeedsError
+from smartfeeds.features.pages.look import ImageLinks
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.look import ImageLinks
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply

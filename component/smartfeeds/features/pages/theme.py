@@ -2,11 +2,11 @@
 
 from smartfeeds.core.urls import RIVER
 from smartfeeds.features.accounts.http import set_cookie
+from smartfeeds.features.pages.frame import THEME, THEMES
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.frame import THEME, THEMES
 
 _YEAR_S = 365 * 24 * 3_600
 

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit
 
 import nh3
 
+from smartfeeds.features.pages.images import LINK_REL, ImageWriter, image_link
 from smartfeeds.formats.entry import EntryText, TextKind
-from smartfeeds.http.web.images import LINK_REL, ImageWriter, image_link
 
 
 class TextLimits(NamedTuple):

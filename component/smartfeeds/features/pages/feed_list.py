@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.urls import feed_path, list_path
+from smartfeeds.features.pages.feed_page import offers
+from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.river_page import make_card
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import is_feed
-from smartfeeds.http.web.feed_page import offers
-from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.river_page import make_card
 
 _NNO, _OPML = list_path(n.NNO.suffix), list_path(n.OPML.suffix)
 

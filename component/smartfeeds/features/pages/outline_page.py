@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.urls import OUTLINE, entry_path, feed_path
+from smartfeeds.features.pages.article import may_edit
+from smartfeeds.features.pages.frame import Frame
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.http.web.article import may_edit
-from smartfeeds.http.web.frame import Frame
 from smartfeeds.service.placing import OutlineShown
 from smartfeeds.sync.moves import MoveStep
 from smartfeeds.texts import N_

@@ -19,13 +19,13 @@ from smartfeeds.core.text import words
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import ENCLOSURES, OUTLINE, WRITE, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
+from smartfeeds.features.pages.article import Article, article, may_delete, may_edit
+from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.sanitise import link_of
 from smartfeeds.formats.feed_details import load_details, title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, total_of
-from smartfeeds.http.web.article import Article, article, may_delete, may_edit
-from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.sanitise import link_of
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.texts import N_
 

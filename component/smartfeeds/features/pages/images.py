@@ -1,10 +1,10 @@
-"""How pages show the images of entries, by the choice of the operator (`http.look.ImagePolicy`)."""
+"""How pages show the images of entries, by the choice of the operator (`look.ImagePolicy`)."""
 
 from collections.abc import Callable
 from functools import partial
 from html import escape, unescape
 
-from smartfeeds.http.look import ImagePolicy, SiteLook
+from smartfeeds.features.pages.look import ImagePolicy, SiteLook
 from smartfeeds.texts import ENGLISH, N_, Texts
 
 LINK_REL = "noopener noreferrer nofollow ugc"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from smartfeeds.core.model import Edge, Item, Node
-from smartfeeds.core.river import NodePlace
+from smartfeeds.features.pages.river import NodePlace
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import DELETED, prefixed, to_items
 from smartfeeds.store.sql_nodes import NOT_EXCLUDED, NodeReads

@@ -11,14 +11,14 @@ from markupsafe import Markup
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, feed_path, list_path, river_path
+from smartfeeds.features.pages.article import hit_of
+from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.highlight import beginning, mark_text, snippet
+from smartfeeds.features.pages.river_requests import ChangedNodes, River
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.web.article import hit_of
-from smartfeeds.http.web.frame import Frame
-from smartfeeds.http.web.highlight import beginning, mark_text, snippet
-from smartfeeds.service.river import ChangedNodes, River
 
 CACHE_BYTES = 2 * 1024 * 1024
 TITLE = 160

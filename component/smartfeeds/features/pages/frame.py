@@ -16,15 +16,15 @@ from smartfeeds import __version__
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import ACCOUNT, ADMIN, DOCS, FEEDS, LOGIN, RIVER, SEARCH
 from smartfeeds.core.urls import THEME as THEME_PATH
+from smartfeeds.features.pages.faces import hue, initials
+from smartfeeds.features.pages.images import LINK_REL, ImageWriter, image_writer
+from smartfeeds.features.pages.look import DEFAULT_LOOK, SiteLook
+from smartfeeds.features.pages.sanitise import link_of
+from smartfeeds.features.pages.static_files import static_path
+from smartfeeds.features.pages.wording import Wording
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.faces import hue, initials
-from smartfeeds.http.web.images import LINK_REL, ImageWriter, image_writer
-from smartfeeds.http.web.sanitise import link_of
-from smartfeeds.http.web.static_files import static_path
-from smartfeeds.http.web.wording import Wording
 from smartfeeds.texts import Texts, choose_language, translation_of
 
 # A page runs only our own script and shows only pictures that it contains; no script may make markup of text.
@@ -142,7 +142,7 @@ def _environment(language: str) -> Environment:
     environment = Environment(
         # Those of a feature are named `FEATURE/templates/NAME`.
         loader=ChoiceLoader(
-            [PackageLoader("smartfeeds.http.web", "templates"), PackageLoader("smartfeeds", "features")]
+            [PackageLoader("smartfeeds.features.pages", "templates"), PackageLoader("smartfeeds", "features")]
         ),
         autoescape=True,
         undefined=StrictUndefined,

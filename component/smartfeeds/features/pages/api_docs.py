@@ -9,12 +9,12 @@ from shlex import quote
 from typing import Any, Final
 
 from smartfeeds.core.urls import OPENAPI
+from smartfeeds.features.pages.frame import Frame, frame_of, page_reply
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.frame import Frame, frame_of, page_reply
 from smartfeeds.texts import N_
 
 GET_DOCS = Operation("docs", "This documentation as a page", {200: {n.HTML.bare_type: {"type": "string"}}})

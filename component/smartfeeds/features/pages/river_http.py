@@ -11,9 +11,21 @@ from functools import partial
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import parse_number
-from smartfeeds.core.river import ENTRY_PLACE, parse_entry_place
 from smartfeeds.core.urls import RIVER, entry_path, feed_path, river_path
 from smartfeeds.features.documents.activity import write_activity
+from smartfeeds.features.pages.feed_style import STYLED, STYLED_HEADERS, XML, style_language, with_style
+from smartfeeds.features.pages.frame import frame_of
+from smartfeeds.features.pages.river import ENTRY_PLACE, parse_entry_place
+from smartfeeds.features.pages.river_page import RiverPages
+from smartfeeds.features.pages.river_requests import (
+    ChangedNodes,
+    FeedEntry,
+    GetChangedNodes,
+    GetHeadlines,
+    GetRiver,
+    Headlines,
+    River,
+)
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import title_of
@@ -29,19 +41,7 @@ from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import page_path, read_parameters, write_query
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.web.feed_style import STYLED, STYLED_HEADERS, XML, style_language, with_style
-from smartfeeds.http.web.frame import frame_of
-from smartfeeds.http.web.river_page import RiverPages
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.river import (
-    ChangedNodes,
-    FeedEntry,
-    GetChangedNodes,
-    GetHeadlines,
-    GetRiver,
-    Headlines,
-    River,
-)
 
 ENTRIES = 30  # entries of a page by default, and at most
 ENTRIES_MOST = 100

@@ -1,0 +1,5 @@
+"""Pages for browsers, the river and the search."""
+
+from smartfeeds.app.feature import Feature
+
+PAGES = Feature("pages")

@@ -1,1 +1,0 @@
-"""The pages for browsers: their frame, their templates and their static files."""

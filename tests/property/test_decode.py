@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from smartfeeds.app.lifecycle import xmpp_side
+from smartfeeds.app.sides import xmpp_side
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import ForbiddenCharacterError

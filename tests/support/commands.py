@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from smartfeeds.app.lifecycle import xmpp_side
+from smartfeeds.app.sides import xmpp_side
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, StepInput, table_of

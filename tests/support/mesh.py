@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from smartfeeds.app.lifecycle import xmpp_side
 from smartfeeds.app.opening import all_use_cases
+from smartfeeds.app.sides import xmpp_side
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import STANZAS
 from smartfeeds.core.consumers import PUSH

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from smartfeeds.app.lifecycle import http_sides
+from smartfeeds.app.sides import http_sides
 from smartfeeds.http import routes
 
 TABLE = (*routes.TABLE, *(route for side in http_sides() for route in side.routes))

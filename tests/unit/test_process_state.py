@@ -104,6 +104,7 @@ STATES = {
     "store.postgres.PostgresStore": LOCAL,
     "store.postgres_engine.PostgresEngine": WORK,
     "store.postgres_session.PostgresSession": LOCAL,
+    "parts.Parts": LOCAL,
     "store.sql_counts.Counts": Checked(f"{CACHES}::test_count_of_a_view_includes_what_another_process_has_published"),
     "store.sql_nodes.NodeReads": WORK,
     "store.sql_nodes.NodeWrites": WORK,
@@ -139,10 +140,11 @@ SHORT_LIVED = (
     "client/",
     "formats/",
     "sync/",
+    "features/doctor/",
+    "features/documents/",
     "features/moving_in/",
     "features/nno/entries.py",
     "features/polling/source_items.py",
-    "features/documents/",
 )
 CONTAINERS = {
     *("set", "dict", "list", "OrderedDict", "deque", "Counter", "defaultdict", "WeakValueDictionary"),

@@ -1,18 +1,27 @@
 """What a feature is: a folder of `features/`, and one value of this type that says what it brings."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from smartfeeds.app.config import Settings
     from smartfeeds.app.config_types import SettingsSection
+    from smartfeeds.delivery.changes import ChangeNotifier
+    from smartfeeds.delivery.dispatcher import Dispatcher
+    from smartfeeds.features.cluster.letters import Letterbox
     from smartfeeds.features.polling.poller import PollClients
     from smartfeeds.features.polling.tools import SourceTools
     from smartfeeds.http.side import HttpSide
+    from smartfeeds.parts import Parts
+    from smartfeeds.service.answers import Handle
     from smartfeeds.service.feeds import FeedService
     from smartfeeds.service.use_cases import UseCases
     from smartfeeds.xmpp.side import XmppSide
+    from smartfeeds.xmpp.stream import ComponentStream
 
 Work = Callable[[], Coroutine[None, None, None]]
 
@@ -28,23 +37,44 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The parts of the running service that features work with. `fetchers` request documents of other servers."""
+    """The parts of the running service that features work with.
+
+    `handle` answers requests, within the limits of the operator. `link` is the link to the XMPP server, and `letters`
+    are read by the other processes on the database. `fetchers` request documents of other servers. `parts` has what the
+    features that come before run.
+    """
 
     settings: "Settings"
     service: "FeedService"
+    handle: "Handle"
+    now_us: Callable[[], int]
+    changes: "ChangeNotifier"
+    dispatcher: "Dispatcher"
+    link: "ComponentStream"
+    letters: "Letterbox"
     tools: "SourceTools"
     fetchers: "PollClients"
+    parts: "Parts"
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
     """What runs of a feature.
 
-    `duties` are the works that one process at a time does, with their names; each call returns a run of it.
-    `document_readers` name the documents of the web that the store has to remember (`features.polling.documents`).
+    `duties` are the works that one process at a time does, and `tasks` those that every process does, with their names;
+    each call returns a run. `parts` are for others, by their type. `clients` are open while the service runs. `start`
+    is called when the store is open, and `stop` at the end, before the clients are closed. `resume` is called whenever
+    the XMPP server has accepted the link. `document_readers` name the documents of the web that the store has to
+    remember (`features.polling.documents`).
     """
 
     duties: tuple[tuple[str, Work], ...] = ()
+    tasks: tuple[tuple[str, Work], ...] = ()
+    parts: tuple[object, ...] = ()
+    clients: tuple["AbstractAsyncContextManager[object]", ...] = ()
+    start: Work | None = None
+    stop: Work | None = None
+    resume: Work | None = None
     document_readers: frozenset[str] = frozenset()
 
 
@@ -56,7 +86,8 @@ class Feature:
     its commands, which has a function `NAME_command`. `extends` names, for a command of the kernel, the function that
     adds to it, as `module:function`; it receives a `click.Command` and returns one. `use_cases` returns the requests
     that it answers, `xmpp` what it does over XMPP, and `http` what it serves over HTTP.
-    `settings` returns its sections of the configuration. `run` makes what runs, once, before the start.
+    `settings` returns its sections of the configuration. `run` makes what runs, once, before the start, and after what
+    the features in `needs` run.
 
     What needs imports is named by a text or returned by a function: `smartfeeds --help` imports every feature, and a
     command that opens the store alone needs no wires.
@@ -71,3 +102,22 @@ class Feature:
     http: "Callable[[], HttpSide[Any]] | None" = None
     settings: "Callable[[], tuple[Section, ...]] | None" = None
     run: Callable[[Host], Running] | None = None
+
+
+def in_order(features: Iterable[Feature]) -> list[Feature]:
+    """Returns the features with those that each needs before it, else in their order."""
+    by_name = {feature.name: feature for feature in features}
+    order = TopologicalSorter({name: feature.needs for name, feature in by_name.items()}).static_order()
+    return [by_name[name] for name in order]
+
+
+def run_all(features: Iterable[Feature], host: Host) -> list[Running]:
+    """Returns what all features run. Each finds what those that it needs run in `host.parts`."""
+    all_running = []
+    for feature in in_order(features):
+        if feature.run is not None:
+            running = feature.run(host)
+            for part in running.parts:
+                host.parts.add(part)
+            all_running.append(running)
+    return all_running

@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
-from typing import Any
 
 import structlog
 
 from smartfeeds import __version__, system
 from smartfeeds.app.background import BackgroundTasks
 from smartfeeds.app.config import Settings
-from smartfeeds.app.feature import Host
+from smartfeeds.app.feature import Host, run_all
 from smartfeeds.app.http_setup import http_options
 from smartfeeds.app.opening import lock_store, open_service
+from smartfeeds.app.sides import http_sides, xmpp_side
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.delivery.backlog import BacklogWatch
@@ -49,11 +49,11 @@ from smartfeeds.features.presence.interests import Interests
 from smartfeeds.features.presence.states import Availability
 from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.http.health import Health
-from smartfeeds.http.side import HttpSide
 from smartfeeds.http.site import Site
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
+from smartfeeds.parts import Parts
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.fencing import FencedSender
 from smartfeeds.push.sender import PushSender
@@ -74,13 +74,11 @@ from smartfeeds.telemetry import (
 from smartfeeds.workers import DocumentWorkers
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_sessions import session_key
-from smartfeeds.xmpp.command_table import KERNEL
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.router import StanzaRouter
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
-from smartfeeds.xmpp.side import XmppSide, joined
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 from smartfeeds.xmpp.turns import QueueBounds
@@ -93,16 +91,6 @@ MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
 IMAGE_LIMITS = FetchLimits(idle_s=10.0, total_s=20.0)
 
 _log = structlog.get_logger()
-
-
-def xmpp_side() -> XmppSide:
-    """Returns what the kernel and all features do over XMPP."""
-    return joined([KERNEL, *(feature.xmpp() for feature in FEATURES if feature.xmpp is not None)])
-
-
-def http_sides() -> list[HttpSide[Any]]:
-    """Returns what the features serve over HTTP."""
-    return [feature.http() for feature in FEATURES if feature.http is not None]
 
 
 class App:
@@ -258,6 +246,11 @@ class App:
         self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
         self.cloud = make_cloud(settings, self.service, self._callbacks, self.dispatcher, clock)
         self._webhooks = tuple(server for server in (self.hub, self.cloud) if server is not None)
+        kernel = (self.changes, self.dispatcher, self.stream, self.group.letters)
+        host = Host(
+            settings, self.service, self.handle, clock, *kernel, self._source_tools, self.polls.fetchers, Parts()
+        )
+        self._running = run_all(FEATURES, host)
         health = Health(self._unready, metrics_text, tuple(ip_network(text) for text in settings.http.metrics_from))
         self.site = (
             Site(
@@ -280,6 +273,7 @@ class App:
                 self.polls.inbox,
                 self.polls.prefetch.files,
                 http_sides(),
+                host.parts,
             )
             if settings.http.listen
             else None
@@ -296,8 +290,6 @@ class App:
             processes=self.group.link_count,
         )
         self.group.attach(self.stream, self.online)
-        host = Host(settings, self.service, self._source_tools, self.polls.fetchers)
-        self._running = [feature.run(host) for feature in FEATURES if feature.run is not None]
         self.group.add_duties(self.files, self._indexer, self.polls, self.hub)
         for running in self._running:
             self.group.add(running.duties)
@@ -372,7 +364,8 @@ class App:
             parts.push_async_callback(self.group.unless_shared, self.presences.leave)
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(self._hand_over)
-            for client in (*self._fetchers, self._image_fetcher, *self.polls.clients):
+            clients = (client for running in self._running for client in running.clients)
+            for client in (*self._fetchers, self._image_fetcher, *self.polls.clients, *clients):
                 await parts.enter_async_context(client)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
@@ -397,9 +390,19 @@ class App:
             await self.polls.start()
             for name, work in self.polls.tasks():
                 self.tasks.spawn(work(), name)
+            await self._start_features(parts)
             readers = frozenset().union(*(running.document_readers for running in self._running))
             await self.service.write(partial(remove_unread_documents, others=readers))
             self._parts = parts.pop_all()
+
+    async def _start_features(self, parts: contextlib.AsyncExitStack) -> None:
+        for running in self._running:
+            if running.stop is not None:
+                parts.push_async_callback(log_failures_of, running.stop)
+            if running.start is not None:
+                await running.start()
+            for name, work in running.tasks:
+                self.tasks.spawn(work(), name)
 
     async def stop(self) -> None:
         """Undoes `start` in reverse order: finishes requests, saves marks, ends the stream, closes the store.
@@ -485,6 +488,7 @@ class App:
             partial(self.dispatcher.resume, PUSH),
             partial(self.dispatcher.resume, HELD),
             self.mirrors.resume,
+            *(running.resume for running in self._running if running.resume is not None),
         ]
         if self.bot is not None:
             resumes.append(self.bot.resume)

@@ -15,6 +15,7 @@ from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
+from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle
 
 H = TypeVar("H")
@@ -23,13 +24,15 @@ H = TypeVar("H")
 @dataclass(frozen=True, slots=True)
 class SiteTools:
     """What handlers work with. `handle` answers requests. `perform` does so for changes, which are finished even if
-    their client disconnects. `domain` is the address of the service. `read_writing` returns what a user may write."""
+    their client disconnects. `domain` is the address of the service. `read_writing` returns what a user may write.
+    `parts` has what features run."""
 
     handle: Handle
     perform: Handle
     domain: str
     bodies: BodyReader
     read_writing: ReadWriting
+    parts: Parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from smartfeeds.http.routes import TABLE, Handlers, document
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.side import HttpSide, SiteTools, resources
 from smartfeeds.http.streams import Streams
+from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import FeedPage, PullFeed
@@ -96,6 +97,7 @@ class Site:
         pushes: SourcePushes | None,
         enclosures: StoredFiles | None,
         sides: Sequence[HttpSide[Any]],
+        parts: Parts,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
@@ -123,7 +125,7 @@ class Site:
         self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
         self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
         content = document(sides)
-        tools = SiteTools(handle, changes.perform, options.domain, bodies, editor.writing)
+        tools = SiteTools(handle, changes.perform, options.domain, bodies, editor.writing, parts)
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from lxml import etree
 
-from smartfeeds.app.lifecycle import xmpp_side
+from smartfeeds.app.sides import xmpp_side
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import ResultSetRequest

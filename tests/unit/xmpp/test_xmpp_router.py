@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.app.lifecycle import xmpp_side
 from smartfeeds.app.opening import all_use_cases
+from smartfeeds.app.sides import xmpp_side
 from smartfeeds.core.model import Item, NodeKind, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, StoreError, UnknownOutcomeError
 from smartfeeds.service import requests as r

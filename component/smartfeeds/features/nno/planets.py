@@ -15,7 +15,8 @@ def run_planets(host: Host) -> Running:
     sections = host.settings.sections(NnoSettings)
     readers = {reader(section.node) for section in sections for reader in (ess_reader, feeds_reader, outline_reader)}
     return Running(
-        tuple((f"nno {section.node}", partial(_run, host, section)) for section in sections), frozenset(readers)
+        duties=tuple((f"nno {section.node}", partial(_run, host, section)) for section in sections),
+        document_readers=frozenset(readers),
     )
 
 

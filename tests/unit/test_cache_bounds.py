@@ -6,8 +6,7 @@ The tests read the source, so a new cache without a row fails.
 import re
 from pathlib import Path
 
-from smartfeeds.features.pages import feed_page, river_page
-from smartfeeds.features.pages import image_requests as images
+from smartfeeds.features.pages import feed_page, image_requests, river_page
 from smartfeeds.http import encode, entries, feeds, lists
 from smartfeeds.store import sqlite
 
@@ -21,7 +20,7 @@ HTTP_CACHES = {
     "items in web pages of feeds": feed_page.CACHE_BYTES,
     "items in the river": river_page.CACHE_BYTES,
     "lists of all feeds": lists.CACHE_BYTES,
-    "images of other hosts": images.CACHE_BYTES,
+    "images of other hosts": image_requests.CACHE_BYTES,
 }
 SQLITE_CACHES = {
     "SQLite, the connection that writes": sqlite.WRITER_CACHE_KIB * 1024,
@@ -49,4 +48,4 @@ def test_all_caches_together_have_a_small_bound() -> None:
 def test_every_cache_by_bytes_has_a_row() -> None:
     """[CAM-012]"""
     makers = {path.stem for path in PACKAGE.rglob("*.py") if re.search(r"= ByteCache\(", path.read_text("utf-8"))}
-    assert makers == {"encode", "entries", "feed_page", "feeds", "images", "lists", "river_page"}
+    assert makers == {"encode", "entries", "feed_page", "feeds", "image_requests", "lists", "river_page"}

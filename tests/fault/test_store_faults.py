@@ -56,7 +56,7 @@ async def sent(component: Component) -> list[str]:
 
 async def pragma(component: Component, text: str) -> int:
     """Asks or tells the writing connection something."""
-    row = await component.app.service.store.write(lambda tx: tx._db.row(f"PRAGMA {text}"))  # type: ignore[attr-defined]
+    row = await component.app.service.store.write(lambda tx: tx.db.row(f"PRAGMA {text}"))  # type: ignore[attr-defined]
     return int(row[0])
 
 

@@ -108,7 +108,7 @@ async def test_damaged_attachment_counts_as_none(blog: Component) -> None:
 
 def _spoil(tx: WriteTx, item_id: str) -> None:
     """Damages what is stored under this id in the nodes of attachments."""
-    tx._db.run("UPDATE item SET payload = ? WHERE id = ? AND node_no > 1", (b"<", item_id))
+    tx.db.run("UPDATE item SET payload = ? WHERE id = ? AND node_no > 1", (b"<", item_id))
 
 
 async def test_summary_follows_every_change_of_an_attachment(blog: Component) -> None:

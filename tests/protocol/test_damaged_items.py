@@ -35,10 +35,10 @@ async def spoil(component: Component, damage: str = "one bit", item: str = "two"
     """Changes the stored bytes of an item as a disk does."""
 
     def change(tx: WriteTx) -> None:
-        (data,) = tx._db.row(f"SELECT {column} FROM item WHERE id = ?", (item,)) or ()
+        (data,) = tx.db.row(f"SELECT {column} FROM item WHERE id = ?", (item,)) or ()
         changed = DAMAGES[damage](bytes(data)) if column == "payload" else bytes(data)[:-1] + b"\x01"
         assert changed != bytes(data)
-        tx._db.run(f"UPDATE item SET {column} = ? WHERE id = ?", (changed, item))
+        tx.db.run(f"UPDATE item SET {column} = ? WHERE id = ?", (changed, item))
 
     await component.app.service.store.write(change)
 
@@ -111,7 +111,7 @@ async def test_damaged_tombstone_is_still_a_deletion(component: Component) -> No
     await feed(component)
     await component.retract(ALICE, "news", "two")
     await component.app.service.store.write(
-        lambda tx: tx._db.run("UPDATE item SET payload = ? WHERE id = 'two'", (b"<",))
+        lambda tx: tx.db.run("UPDATE item SET payload = ? WHERE id = 'two'", (b"<",))
     )
     answer = await page(component, "news?order=modified")
     (mark,) = answer.iterfind(".//ps:item[@id='two']/a:entry/sx:sync", NS)
@@ -143,7 +143,7 @@ async def test_damaged_text_of_an_item_stops_nobody(component: Component, column
     await component.publish_unseen("news", "four")
     await component.publish_unseen("news", "five")
     statement = f"UPDATE item SET {column} = ? WHERE id = 'four'"
-    await component.app.service.store.write(lambda tx: tx._db.run(statement, (value,)))
+    await component.app.service.store.write(lambda tx: tx.db.run(statement, (value,)))
     await component.link()
     assert [len(item) for event in await component.events(bare(BOB)) for item in event.iterfind(".//ev:item", NS)] == [
         0,

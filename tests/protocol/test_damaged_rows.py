@@ -129,8 +129,8 @@ async def test_damaged_row_stops_no_others(
     first = FIRST.get(table, f"rowid = (SELECT min(rowid) FROM {table})" if table != "chat" else "jid LIKE 'bad%'")
 
     def damage(tx: WriteTx) -> None:
-        tx._db.run("PRAGMA ignore_check_constraints = ON")  # a disk checks nothing
-        tx._db.run(f"UPDATE {table} SET {column} = {value} WHERE {first}")
+        tx.db.run("PRAGMA ignore_check_constraints = ON")  # a disk checks nothing
+        tx.db.run(f"UPDATE {table} SET {column} = {value} WHERE {first}")
 
     await component.app.service.store.write(damage)
     await start.stop(component)

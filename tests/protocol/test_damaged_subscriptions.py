@@ -24,9 +24,9 @@ async def feed(component: Component, column: str, value: str, **options: str) ->
     statement = f"UPDATE subscription SET {column} = ? WHERE bare = ?"
 
     def change(tx: WriteTx) -> None:
-        tx._db.run(statement, (value, bare(BOB)))
+        tx.db.run(statement, (value, bare(BOB)))
         # The disk changes no number of the audience, but a service that starts has read no page of it.
-        tx._db.run("UPDATE node SET audience = audience + 1")
+        tx.db.run("UPDATE node SET audience = audience + 1")
 
     await component.app.service.store.write(change)
     await component.publish_unseen("news", "one")

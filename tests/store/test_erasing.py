@@ -174,7 +174,7 @@ async def test_index_forgets_the_person_and_every_view_shows_the_deletion(world:
 
     def index(tx: ReadTx) -> tuple[set[int], set[str]]:
         """The items that the index has under the person's name, and the words that two items have."""
-        tokens = [set(row[0].split()) for row in tx._db.rows("SELECT tokens FROM word ORDER BY rowid")]
+        tokens = [set(row[0].split()) for row in tx.db.rows("SELECT tokens FROM word ORDER BY rowid")]
         return tx.published_before(PERSON, 0, 100), tokens[0] & tokens[1]
 
     assert await shown() == ["+mine", "+bobs", "+mine +bobs"]

@@ -180,12 +180,12 @@ def add_rows(tx: WriteTx) -> None:
     for table, rows in ROWS.items():
         for row in rows:
             marks = ", ".join("?" * len(row))
-            tx._db.run(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
+            tx.db.run(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
 
 
 def replace(tx: WriteTx, table: str, column: str, value: str | bytes, where: str) -> None:
     """Replaces a value that no request writes."""
-    tx._db.run(f"UPDATE {table} SET {column} = ? WHERE {where}", (value,))
+    tx.db.run(f"UPDATE {table} SET {column} = ? WHERE {where}", (value,))
 
 
 async def fill(world: World) -> None:
@@ -240,7 +240,7 @@ def columns_with(tx: ReadTx) -> set[tuple[str, str]]:
     found = set()
     for table, columns in PERSON_COLUMNS.items():
         for column in columns:
-            rows = tx._db.rows(f"SELECT {column} FROM {table}")
+            rows = tx.db.rows(f"SELECT {column} FROM {table}")
             values = [row[0] for row in rows if row[0] is not None]
             if any(names_person(value if isinstance(value, bytes) else str(value).encode()) for value in values):
                 found.add((table, column))
@@ -278,18 +278,18 @@ async def test_no_column_names_the_person(engine: str, request: pytest.FixtureRe
                 if use is not JidUse.NODE
             }
             assert personal - before - NOT_FILLED == {("erasure", "jid")}
-            tallies = await world.store.read(lambda tx: tx._db.rows("SELECT name, value FROM tally"))
+            tallies = await world.store.read(lambda tx: tx.db.rows("SELECT name, value FROM tally"))
 
             job = await erase(world)
 
             assert job.phase is ErasurePhase.DONE
             assert await world.store.read(columns_with) == set()
-            left = await world.store.read(lambda tx: tx._db.rows("SELECT jid, state FROM subscription"))
+            left = await world.store.read(lambda tx: tx.db.rows("SELECT jid, state FROM subscription"))
             assert left == [(ALICE, "subscribed")]
             assert len(await world.store.read(lambda tx: tx.blocks(ListKind.ALLOW))) == 2
             assert dict(tallies)["nodes@people.example.net"] == 1
             await world.store.write(lambda tx: tx.gather_tallies(100))
-            after = dict(await world.store.read(lambda tx: tx._db.rows("SELECT name, value FROM tally")))
+            after = dict(await world.store.read(lambda tx: tx.db.rows("SELECT name, value FROM tally")))
             assert not [name for name in after if name.endswith("@people.example.net")]
 
 

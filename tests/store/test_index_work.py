@@ -31,12 +31,12 @@ class CountingEngine:
 
 def statements(tx: WriteTx, limit: int) -> tuple[int, int]:
     """Indexes some items. Returns their number and that of the statements."""
-    counting = CountingEngine(tx._db)  # type: ignore[attr-defined]
-    tx._db = counting  # type: ignore[attr-defined]
+    counting = CountingEngine(tx.db)  # type: ignore[attr-defined]
+    tx.db = counting  # type: ignore[attr-defined]
     try:
         return tx.index_some(limit), counting.count
     finally:
-        tx._db = counting._engine  # type: ignore[attr-defined]
+        tx.db = counting._engine  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)

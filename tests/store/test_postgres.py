@@ -472,8 +472,8 @@ async def test_server_ends_a_statement_before_its_client_gives_up(url: str, monk
 
     def sleep(tx: ReadTx) -> None:
         tx.node("feed")
-        tx._db.within(10**9, tx.node_count)
-        tx._db.row("SELECT pg_sleep(60)")
+        tx.db.within(10**9, tx.node_count)
+        tx.db.row("SELECT pg_sleep(60)")
 
     async with opened_store(store_at(url)) as store:
         for call in (store.write, store.read):

@@ -157,7 +157,7 @@ async def test_commit_that_waits_for_a_standby_is_never_taken_for_done(server: P
 
     def work(tx: WriteTx) -> None:
         tx.put_item(1, item(f"i{tx.count(1, SMART)}", 1))
-        tx._db.run("SET LOCAL statement_timeout = 100")
+        tx.db.run("SET LOCAL statement_timeout = 100")
 
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'nowhere'")

@@ -74,7 +74,9 @@ STATEMENTS = {
 }
 # Methods of an engine that run a statement, and methods of transactions that do so for others.
 _RUNNERS = ("rows", "row", "rows_of", "run", "run_many", "add", "add_many")
-_HELPERS = ("_change", "_number", "_part")
+_HELPERS = ("change", "number", "part", "sum_tally", "values")
+# The names of a transaction: in its own methods, and in the functions of features.
+_TRANSACTIONS = ("self", "tx")
 # A search sorts the items that it finds, in both engines (PG-052). The look for consumers sorts the consumers.
 _SORTED = ("documents_with", "Scan (gap) on mark")
 # Partial indexes with a few rows, which may be read as a whole.
@@ -238,7 +240,7 @@ SAMPLES: dict[object, object] = {
 def read_each(tx: ReadTx) -> None:
     """Calls every method of a reading transaction."""
     for name, method in inspect.getmembers(tx, inspect.ismethod):
-        if not name.startswith("_") and hasattr(ReadTx, name):
+        if not name.startswith("_") and hasattr(ReadTx, name) and name not in _HELPERS:
             parameters = inspect.signature(method).parameters.values()
             needed = {each.name: SAMPLES[each.annotation] for each in parameters if each.default is each.empty}
             method(**needed)
@@ -479,8 +481,9 @@ def calls_in(path: Path) -> Iterator[tuple[str, ast.Call]]:
         if isinstance(function, ast.FunctionDef):
             for call in ast.walk(function):
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-                    on_database = ast.unparse(call.func.value) == "self._db" and call.func.attr in _RUNNERS
-                    if on_database or (ast.unparse(call.func.value) == "self" and call.func.attr in _HELPERS):
+                    receiver, _, database = ast.unparse(call.func.value).partition(".")
+                    runners = {"": _HELPERS, "db": _RUNNERS}.get(database, ())
+                    if receiver in _TRANSACTIONS and call.func.attr in runners:
                         yield function.name, call
 
 

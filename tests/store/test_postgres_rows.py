@@ -32,7 +32,7 @@ def updates(tx: WriteTx, table: str, work: Callable[[], None]) -> tuple[int, int
 
     def read() -> tuple[int, int]:
         # With those of former transactions of this session that the server has not added to its statistics yet.
-        row = tx._db.row("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = ?", (table,))
+        row = tx.db.row("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = ?", (table,))
         assert row is not None
         return int(row[0]), int(row[1])
 
@@ -105,7 +105,7 @@ async def test_only_marks_are_not_synced(url: str) -> None:
     """[PG-048] What is lost with a crash of the database is sent once more."""
 
     def synced(tx: WriteTx) -> tuple[object, ...]:
-        row = tx._db.row("SELECT setting, source = 'session' FROM pg_settings WHERE name = 'synchronous_commit'")
+        row = tx.db.row("SELECT setting, source = 'session' FROM pg_settings WHERE name = 'synchronous_commit'")
         assert row is not None
         return row
 

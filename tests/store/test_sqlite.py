@@ -320,7 +320,7 @@ async def test_killed_process_keeps_every_acknowledged_write(tmp_path: Path, roo
 async def test_connections_are_set_for_durability(sqlite: SqliteStore) -> None:
     def pragmas(tx: ReadTx) -> list[object]:
         names = ("journal_mode", "synchronous", "foreign_keys")
-        return [tx._db.row(f"PRAGMA {name}")[0] for name in names]  # type: ignore[attr-defined]
+        return [tx.db.row(f"PRAGMA {name}")[0] for name in names]  # type: ignore[attr-defined]
 
     assert await sqlite.read(pragmas) == ["wal", 2, 1]
     assert await sqlite.write(pragmas) == ["wal", 2, 1]
@@ -422,10 +422,10 @@ async def test_full_disk_says_so_and_writes_work_again_when_freed(sqlite: Sqlite
     made = await sqlite.write(add_feed())
 
     def limit(pages: int) -> object:
-        return lambda tx: tx._db.row(f"PRAGMA max_page_count = {pages}")
+        return lambda tx: tx.db.row(f"PRAGMA max_page_count = {pages}")
 
     await fill(sqlite, made.node_no, 20)
-    size = (await sqlite.write(lambda tx: tx._db.row("PRAGMA page_count")))[0]  # type: ignore[attr-defined]
+    size = (await sqlite.write(lambda tx: tx.db.row("PRAGMA page_count")))[0]  # type: ignore[attr-defined]
     await sqlite.write(limit(size + 20))  # type: ignore[arg-type]
     results = await asyncio.gather(
         *(sqlite.write(lambda tx, n=n: tx.put_item(made.node_no, item(str(n), n, BIG))) for n in range(20, 120)),
@@ -580,7 +580,7 @@ async def plan(store: SqliteStore, work: object) -> str:
     """How SQLite would run every query of a read."""
 
     def run(tx: ReadTx) -> str:
-        engine = tx._db  # type: ignore[attr-defined]
+        engine = tx.db  # type: ignore[attr-defined]
         statements: list[str] = []
         engine._connection.set_trace_callback(statements.append)
         work(tx)  # type: ignore[operator]
@@ -755,7 +755,7 @@ async def test_schema_has_no_log_of_changes(sqlite: SqliteStore) -> None:
     made = await sqlite.write(add_feed(item("a", 1)))
 
     def sizes(tx: ReadTx) -> dict[str, int]:
-        db = tx._db  # type: ignore[attr-defined]
+        db = tx.db  # type: ignore[attr-defined]
         names = [row[0] for row in db.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         return {name: db.row(f"SELECT count(*) FROM {name}")[0] for name in names if not name.startswith("word")}
 
@@ -807,7 +807,7 @@ async def test_item_whose_past_versions_hold_too_much_is_in_every_view(
     assert found.left
 
     def sizes(tx: ReadTx) -> tuple[int, int]:
-        db = tx._db  # type: ignore[attr-defined]
+        db = tx.db  # type: ignore[attr-defined]
         return db.row("SELECT count(*) FROM facet")[0], db.row("SELECT count(*) FROM word")[0]
 
     def check(tx: ReadTx) -> None:
@@ -845,7 +845,7 @@ async def test_edit_leaves_the_documents_of_past_versions_as_they_are(sqlite: Sq
     await _edited(sqlite, ["in=second | second"])
 
     def documents(tx: ReadTx) -> dict[int, str]:
-        return tx._db.documents([1])[1]  # type: ignore[attr-defined, no-any-return]
+        return tx.db.documents([1])[1]  # type: ignore[attr-defined, no-any-return]
 
     before = await sqlite.read(documents)
     edited = Item(1, "a", 1, 9, b"in=third | third", "bob@x", revision=3)
@@ -886,7 +886,7 @@ async def test_write_whose_statement_ended_the_transaction_leaves_the_others_of_
 
     def fail(tx: WriteTx) -> None:
         assert isinstance(tx, WriteTx)
-        tx._db.run("ROLLBACK")
+        tx.db.run("ROLLBACK")
         raise StoreError("the disk is full")
 
     works = (add("purge"), fail, add("configuration"))

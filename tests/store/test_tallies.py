@@ -44,7 +44,7 @@ async def opened_pair(url: str) -> AsyncIterator[tuple[Store, Store]]:
 
 
 def slot_of(tx: WriteTx) -> int:
-    return tx._db.tally_slot
+    return tx.db.tally_slot
 
 
 def counts(tx: ReadTx) -> tuple[int, ...]:

@@ -88,7 +88,7 @@ class CountReads(ItemReads):
         """
         if before is not None:
             # An unfiltered view needs the bound too: if it hides tombstones, all items of the feed are examined.
-            return self._db.within(COUNT_STEPS, lambda: self.count(node_no, view, before=before))
+            return self.db.within(COUNT_STEPS, lambda: self.count(node_no, view, before=before))
         row = self._row(node_no)
         if row is None or not view.filtered:
             return self.count(node_no, view)
@@ -96,11 +96,11 @@ class CountReads(ItemReads):
         view = replace(view, order=Order.MODIFIED, sync=False)
         moment = moment_of(row) if self._counts is not None else None
         if self._counts is None or moment is None:
-            return self._db.within(COUNT_STEPS, lambda: self.count(node_no, view))
+            return self.db.within(COUNT_STEPS, lambda: self.count(node_no, view))
         known = self._counts.get(node_no, view)
         if known is not None and known[0] == moment:
             return known[1]
-        count = self._db.within(COUNT_STEPS, lambda: self._count_on(row, view, moment, known))
+        count = self.db.within(COUNT_STEPS, lambda: self._count_on(row, view, moment, known))
         if count is not None:
             self._counts.put(node_no, view, moment, count)
         return count
@@ -116,7 +116,7 @@ class CountReads(ItemReads):
             return self.count(node_no, view)
         then, count = known
         growth = moment.total - then.total
-        changes = self._db.row(
+        changes = self.db.row(
             "SELECT count(*), min(created_us) FROM (SELECT created_us FROM item WHERE node_no = ?"
             " AND (modified_us, item_no) > (?, ?) ORDER BY modified_us, item_no LIMIT ?) AS changed",
             (node_no, then.newest.key_us, then.newest.item_no, max(growth, 0) + 1),
@@ -124,14 +124,14 @@ class CountReads(ItemReads):
         if changes is None or changes[0] != growth or (growth and changes[1] <= then.last_created_us):
             return self.count(node_no, view)
         query = self._query(row, view, then.newest, None)
-        more = self._db.row(f"SELECT count(*) FROM {query.text}", query.params)
+        more = self.db.row(f"SELECT count(*) FROM {query.text}", query.params)
         return count + (int(more[0]) if more else 0)
 
     def published_after(self, publisher: str, item_no: int, limit: int) -> tuple[int, int, int | None]:
         """Returns how many of the next `limit` items behind a number are live items of a publisher, how many items were
         read, and the number behind which the next items begin, None at the end.
         """
-        row = self._db.row(
+        row = self.db.row(
             f"SELECT count(CASE WHEN publisher = ? AND change < {DELETED} THEN 1 END), count(*), max(item_no) FROM"
             " (SELECT item_no, publisher, change FROM item WHERE item_no > ? ORDER BY item_no LIMIT ?) AS part",
             (publisher, item_no, limit),

@@ -13,22 +13,22 @@ class FileReads(NodeReads):
 
     def file(self, node_no: int, file_id: str) -> FeedFile | None:
         """Returns the file of a feed with this id."""
-        row = self._db.row(f"{FILE.select} WHERE node_no = ? AND file_id = ?", (node_no, file_id))
+        row = self.db.row(f"{FILE.select} WHERE node_no = ? AND file_id = ?", (node_no, file_id))
         return FeedFile(*row) if row else None
 
     def files_bytes(self, owner: str) -> int:
         """Returns the size of all files of a bare JID, in bytes. The cost grows with their number."""
-        return self._number("SELECT coalesce(sum(size_bytes), 0) FROM file WHERE owner = ?", (owner,))
+        return self.number("SELECT coalesce(sum(size_bytes), 0) FROM file WHERE owner = ?", (owner,))
 
     def unused_files(self, before_us: int, limit: int) -> list[FeedFile]:
         """Returns files to which no item has referred since a time before this one, longest unused first."""
-        rows = self._db.rows(f"{FILE.select} WHERE unused_us < ? ORDER BY unused_us LIMIT ?", (before_us, limit))
+        rows = self.db.rows(f"{FILE.select} WHERE unused_us < ? ORDER BY unused_us LIMIT ?", (before_us, limit))
         return [FeedFile(*row) for row in rows]
 
     def known_digests(self, digests: Collection[str]) -> set[str]:
         """Returns those of the digests that files of feeds have. One look-up for each."""
         exists = "SELECT 1 FROM file WHERE digest = ? LIMIT 1"
-        return {digest for digest in digests if self._db.row(exists, (digest,))}
+        return {digest for digest in digests if self.db.row(exists, (digest,))}
 
 
 class FileWrites(NodeWrites, FileReads):
@@ -36,11 +36,11 @@ class FileWrites(NodeWrites, FileReads):
 
     def put_file(self, file: FeedFile) -> None:
         """Stores a file, or replaces the one with its id."""
-        self._change(FILE.replace, file)
+        self.change(FILE.replace, file)
 
     def remove_file(self, file: FeedFile) -> None:
         """Removes the row of a file. Items that refer to it stay."""
-        self._change(FILE.delete, (file.node_no, file.file_id))
+        self.change(FILE.delete, (file.node_no, file.file_id))
 
     def _note_files(self, node_no: int, old: Item | None, item: Item) -> None:
         """Stores to which files a new version of an item refers: in its payload and in those of its conflicts.
@@ -48,17 +48,17 @@ class FileWrites(NodeWrites, FileReads):
         Nearly all items refer to none, so the common case is a search for MARK.
         """
         if old is not None and refers(old):
-            self._db.run(FILE_USE.delete, (node_no, item.item_no))
+            self.db.run(FILE_USE.delete, (node_no, item.item_no))
             unused = (
                 "UPDATE file SET unused_us = ? WHERE node_no = ? AND file_id = ? AND NOT EXISTS"
                 " (SELECT 1 FROM file_use u WHERE u.node_no = file.node_no AND u.file_id = file.file_id)"
             )
-            self._db.run_many(unused, [(item.modified_us, node_no, file_id) for file_id in _references(old)])
+            self.db.run_many(unused, [(item.modified_us, node_no, file_id) for file_id in _references(old)])
         if refers(item):
             own = [file_id for file_id in _references(item) if self.file(node_no, file_id) is not None]
-            self._db.run_many(FILE_USE.insert, [(node_no, item.item_no, file_id) for file_id in own])
+            self.db.run_many(FILE_USE.insert, [(node_no, item.item_no, file_id) for file_id in own])
             used = "UPDATE file SET unused_us = NULL WHERE node_no = ? AND file_id = ?"
-            self._db.run_many(used, [(node_no, file_id) for file_id in own])
+            self.db.run_many(used, [(node_no, file_id) for file_id in own])
 
 
 def refers(item: Item) -> bool:

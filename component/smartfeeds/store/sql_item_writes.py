@@ -90,7 +90,7 @@ class ItemWrites(FileWrites, ItemReads):
             stored = item
             row.node = row.node._replace(live=row.node.live + added)
         else:
-            stored = item._replace(item_no=self._db.add(ITEM, (*item_values(item), node_no)))
+            stored = item._replace(item_no=self.db.add(ITEM, (*item_values(item), node_no)))
             row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
         self._note_files(node_no, old, stored)
         self._unindex_from(row, stored)
@@ -106,7 +106,7 @@ class ItemWrites(FileWrites, ItemReads):
             return
         row = self._edit(node_no)
         self._ahead.clear()
-        self._db.add_many(ITEM, [(*item_values(item), node_no) for item in items])
+        self.db.add_many(ITEM, [(*item_values(item), node_no) for item in items])
         live = row.node.live + sum(not item.deleted for item in items)
         row.node = row.node._replace(total=row.node.total + len(items), live=live)
         for item in items:
@@ -124,7 +124,7 @@ class ItemWrites(FileWrites, ItemReads):
         if (old.modified_us, old.item_no) > (row.indexed_us, row.indexed_no):
             readable = len(old.payload) <= REPLACED_BYTES or self._indexer.is_ready(old.payload)
             self._index_versions(node_no, [(old, self._version(old) if readable else ANYTHING)])
-        self._db.run(ITEM.update, (*item_values(item), item.item_no))
+        self.db.run(ITEM.update, (*item_values(item), item.item_no))
         self._last_item = None
         return old
 
@@ -143,7 +143,7 @@ class ItemWrites(FileWrites, ItemReads):
         done = 0
         while done < limit:
             self.settle()
-            node_no = self._stalest(self._db.skip_locked if skip_locked else self._db.for_update)
+            node_no = self._stalest(self.db.skip_locked if skip_locked else self.db.for_update)
             if node_no is None:
                 break
             done += self._index(node_no, limit - done)
@@ -186,7 +186,7 @@ class ItemWrites(FileWrites, ItemReads):
             return
         self._ahead.wildcards.pop(node_no, None)
         states_of = self._states_of(node_no, [item.item_no for item, _version in versions])
-        documents_of = self._db.documents(list(states_of)) if states_of else {}
+        documents_of = self.db.documents(list(states_of)) if states_of else {}
         digests: dict[str, bytes] = {}  # most items of a feed share their facets
         rows: list[Row] = []
         changes: Documents = {}
@@ -206,12 +206,12 @@ class ItemWrites(FileWrites, ItemReads):
             for number, text in changed.items():
                 changes[item.item_no, number] = text
         if states_of:
-            self._db.run_many(
+            self.db.run_many(
                 "DELETE FROM facet WHERE node_no = ? AND item_no = ?", [(node_no, item_no) for item_no in states_of]
             )
         rows.sort()
-        self._db.run_many(FACET.insert, rows)
-        self._db.put_documents(changes)
+        self.db.run_many(FACET.insert, rows)
+        self.db.put_documents(changes)
 
     def _past_states(
         self, node_no: int, states: dict[bytes, int], documents: dict[int, str], tokens: frozenset[str]

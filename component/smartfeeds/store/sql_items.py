@@ -62,7 +62,7 @@ class ItemReads(NodeReads):
         if items is not None:
             return items
         marks = ", ".join("?" * len(item_ids))
-        rows = self._db.rows(f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id IN ({marks})", (node_no, *item_ids))
+        rows = self.db.rows(f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id IN ({marks})", (node_no, *item_ids))
         return to_items(rows)
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
@@ -77,17 +77,17 @@ class ItemReads(NodeReads):
 
     def _item(self, node_no: int, statement: str, params: Row) -> Item | None:  # noqa: ARG002 - writes remember it
         """Returns the item of a node that a statement selects."""
-        row = self._db.row(statement, params)
+        row = self.db.row(statement, params)
         return to_items((row,))[0] if row else None
 
     def conflicted(self, node_no: int, part: KeyRange[int] = ALL_NUMBERS) -> list[Item]:
         """Returns the items with conflicts, by item_no. The cost grows with the result."""
         statement = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND conflicts > 0"
-        return to_items(self._part(statement, (node_no,), "item_no", part))
+        return to_items(self.part(statement, (node_no,), "item_no", part))
 
     def conflict_count(self, node_no: int) -> int:
         """Returns the number of items with conflicts. The cost grows with this number."""
-        return self._number("SELECT count(*) FROM item WHERE node_no = ? AND conflicts > 0", (node_no,))
+        return self.number("SELECT count(*) FROM item WHERE node_no = ? AND conflicts > 0", (node_no,))
 
     def slice(self, node_no: int, page: Slice) -> list[Item]:
         """Returns items of a view, ascending, with sync data only if the view shows it.
@@ -101,7 +101,7 @@ class ItemReads(NodeReads):
         hidden = f" AND {_LIVE}" if page.view.hides_tombstones else ""
         conditions: list[str] = []
         params: list[object] = []
-        for condition, values in self._db.ranges(key, page.after, page.before):
+        for condition, values in self.db.ranges(key, page.after, page.before):
             both = f" AND {condition}" if condition else ""
             conditions.append(f"node_no = ?{hidden}{both}")
             params += (node_no, *values)
@@ -113,7 +113,7 @@ class ItemReads(NodeReads):
             keys = _union(f"{key}, item_no", conditions) + tail
             rows = self._rows_and_ends(node_no, page.view.order, query, keys, params)
         else:
-            rows = self._db.rows(query, params)
+            rows = self.db.rows(query, params)
         if page.newest:
             rows.reverse()
         return to_items(rows)
@@ -129,7 +129,7 @@ class ItemReads(NodeReads):
             f" CROSS JOIN LATERAL (SELECT item_no, id FROM item WHERE node_no = ? AND {key} = ends.key_us"
             f" ORDER BY item_no LIMIT {_END_ITEMS}) AS g"
         )
-        rows, groups = self._db.rows_of([(query, params), (ends, (*params, node_no))])
+        rows, groups = self.db.rows_of([(query, params), (ends, (*params, node_no))])
         by_key: dict[int, dict[int, str]] = {}
         for key_us, item_no, item_id in groups:
             by_key.setdefault(key_us, {})[item_no] = item_id
@@ -142,7 +142,7 @@ class ItemReads(NodeReads):
         if row is None:
             return []
         query = self._query(row, page.view, page.after, page.before, "DESC" if page.newest else "ASC")
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT {query.present.text}, {prefixed(_columns(page.view), 'i')}"
             f" FROM {query.text}{_tail(query.key, query.number, page)}",
             (*query.present.params, *query.params, page.limit, page.offset),
@@ -153,7 +153,7 @@ class ItemReads(NodeReads):
         if self._reads_ends and items:
             # The cursors of a page count the items with its first and its last key.
             ends = {getattr(item, KEYS[page.view.order]) for item in (items[0], items[-1])}
-            groups = self._db.rows_of([_group_of(node_no, page.view.order, key_us, _END_ITEMS) for key_us in ends])
+            groups = self.db.rows_of([_group_of(node_no, page.view.order, key_us, _END_ITEMS) for key_us in ends])
             for key_us, group in zip(ends, groups, strict=True):
                 self._ahead.note_group(
                     (node_no, page.view.order, key_us), [(row[0], row[1]) for row in group], _END_ITEMS
@@ -171,14 +171,14 @@ class ItemReads(NodeReads):
             return row.node.live if view.hides_tombstones else row.node.total
         query = self._query(row, view, None, before)
         whole = row.stale or view.hides_tombstones
-        return self._number(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
+        return self.number(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         """Returns (item_no, id) of the first `limit` items with this ordering key, before filters, by item_no."""
         group = self._ahead.group((node_no, order, key_us), limit)
         if group is not None:
             return group
-        return [(row[0], row[1]) for row in self._db.rows(*_group_of(node_no, order, key_us, limit))]
+        return [(row[0], row[1]) for row in self.db.rows(*_group_of(node_no, order, key_us, limit))]
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
         """Returns the standing of a stored item in each of these views. The cost grows with the number of the item's
@@ -193,7 +193,7 @@ class ItemReads(NodeReads):
             states = self._states_of(node_no, [item.item_no]).get(item.item_no, {})
         documents: dict[int, str] = {}
         if indexed and any(view.query for view in views):
-            documents = self._db.documents([item.item_no]).get(item.item_no, {})
+            documents = self.db.documents([item.item_no]).get(item.item_no, {})
         publishers = row.node.options.shows_publisher
         every = states.get(WILDCARD, 0)
 
@@ -216,7 +216,7 @@ class ItemReads(NodeReads):
         out.
         """
         marks = ", ".join("?" * len(item_nos))
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT item_no, facet, states FROM facet WHERE node_no = ? AND item_no IN ({marks})", (node_no, *item_nos)
         )
         states_of: dict[int, dict[bytes, int]] = {}
@@ -244,9 +244,9 @@ class ItemReads(NodeReads):
         wildcard = self._ahead.wildcards.get(node_no)
         if wildcard is None:
             statement = "SELECT 1 FROM facet WHERE node_no = ? AND facet = ? LIMIT 1"
-            wildcard = self._db.row(statement, (node_no, WILDCARD)) is not None
+            wildcard = self.db.row(statement, (node_no, WILDCARD)) is not None
         query = filtered_items(
-            self._db,
+            self.db,
             node_no,
             view,
             after,
@@ -272,7 +272,7 @@ class ItemReads(NodeReads):
     def _stalest(self, lock: str = "") -> int | None:
         """Returns the node whose filter index is furthest behind, or None if no index is behind."""
         stalest = "SELECT node_no FROM node WHERE stale = 1 AND state = 'live' ORDER BY indexed_us, node_no LIMIT 1"
-        row = self._db.row(stalest + lock)
+        row = self.db.row(stalest + lock)
         return None if row is None else int(row[0])
 
     def _next_unindexed(self, row: NodeRow, limit: int) -> tuple[list[Item], bool]:

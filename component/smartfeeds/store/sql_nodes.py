@@ -91,7 +91,7 @@ class NodeReads(TallyReads):
 
     def look_ahead(self, touches: Sequence[Touch]) -> None:
         """Reads what the works of a batch will look up, in few round trips. The works then find it in memory."""
-        rows = self._db.look_ahead(touches, lock=bool(self._lock)) if touches else None
+        rows = self.db.look_ahead(touches, lock=bool(self._lock)) if touches else None
         if rows is not None:
             for row in rows.nodes:
                 self._remember(row)
@@ -108,13 +108,13 @@ class NodeReads(TallyReads):
 
     def _row(self, node_no: int) -> NodeRow | None:
         row = self._cache.get(node_no)
-        return row if row is not None else self._remember(self._db.row(BY_NO + self._lock, (node_no,)))
+        return row if row is not None else self._remember(self.db.row(BY_NO + self._lock, (node_no,)))
 
     def _row_named(self, name: str) -> NodeRow | None:
         row = self._names.get(name)
         if row is not None or name in self._ahead.absent_names:
             return row
-        return self._remember(self._db.row(_BY_NAME + self._lock, (name,)))
+        return self._remember(self.db.row(_BY_NAME + self._lock, (name,)))
 
     def _remember(self, values: tuple[object, ...] | None) -> NodeRow | None:
         if values is None:
@@ -132,7 +132,7 @@ class NodeReads(TallyReads):
 
     def node_no(self, name: str) -> int | None:
         """Returns the number of the live node with exactly this name, also if the rest of its row is damaged."""
-        row = self._db.row("SELECT node_no FROM node WHERE state = 'live' AND name = ?", (name,))
+        row = self.db.row("SELECT node_no FROM node WHERE state = 'live' AND name = ?", (name,))
         return row[0] if row else None
 
     def node_by_no(self, node_no: int) -> Node | None:
@@ -145,7 +145,7 @@ class NodeReads(TallyReads):
         trip.
         """
         unread = [node_no for node_no in node_nos if node_no not in self._cache]
-        for rows in self._db.rows_of([(BY_NO + self._lock, (node_no,)) for node_no in unread]) if unread else ():
+        for rows in self.db.rows_of([(BY_NO + self._lock, (node_no,)) for node_no in unread]) if unread else ():
             undamaged(NODE, self._remember, rows)
         return {node_no: self._cache[node_no].node for node_no in node_nos if node_no in self._cache}
 
@@ -173,12 +173,12 @@ class NodeReads(TallyReads):
 
     def node_count(self) -> int:
         """Returns the number of live nodes."""
-        return self._sum_tally(_NODES)
+        return self.sum_tally(_NODES)
 
     def totals(self) -> tuple[int, int, int]:
         """Returns the numbers of items, tombstones and subscriptions of all nodes. The cost grows with the nodes."""
         self.settle()
-        row = self._db.row(
+        row = self.db.row(
             "SELECT coalesce(sum(live), 0), coalesce(sum(total - live), 0), coalesce(sum(subscribed), 0) FROM node"
             " WHERE state = 'live'"
         )
@@ -203,7 +203,7 @@ class NodeReads(TallyReads):
         the JID.
         """
         self.settle()
-        return self._number(
+        return self.number(
             f"SELECT (SELECT coalesce(sum(value), 0) FROM tally WHERE name = '{_LISTED}')"
             " + (SELECT count(*) FROM affiliation WHERE jid = ? AND hidden IS NOT NULL)"
             " - (SELECT count(*) FROM affiliation a JOIN node n ON n.node_no = a.node_no WHERE a.jid = ?"
@@ -213,11 +213,11 @@ class NodeReads(TallyReads):
 
     def created_by(self, creator: str) -> int:
         """Returns the number of live nodes that this bare JID created."""
-        return self._number("SELECT count(*) FROM node WHERE state = 'live' AND creator = ?", (creator,))
+        return self.number("SELECT count(*) FROM node WHERE state = 'live' AND creator = ?", (creator,))
 
     def created_in(self, domain: str) -> int:
         """Returns the number of live nodes that bare JIDs of this domain created. O(1)."""
-        return self._sum_tally(NODES_IN + domain)
+        return self.sum_tally(NODES_IN + domain)
 
     def subscription_count(self, node_no: int) -> int:
         """Returns the number of subscriptions of a node in state subscribed. O(1)."""
@@ -233,32 +233,32 @@ class NodeReads(TallyReads):
 
     def _nodes(self, statement: str, params: Row, limit: int) -> list[Node]:
         """The nodes of a statement that selects their columns, as `_values` reads them."""
-        return self._values(NODE, to_listed_node, statement, params, limit)
+        return self.values(NODE, to_listed_node, statement, params, limit)
 
-    def _values(self, table: Table, convert: Callable[[Row], T], statement: str, params: Row, limit: int) -> list[T]:
+    def values(self, table: Table, convert: Callable[[Row], T], statement: str, params: Row, limit: int) -> list[T]:
         """The first values of a statement that ends with LIMIT. Other rows take the place of damaged ones, because a
         short list is the last one for its readers.
         """
         size = limit
         while True:
-            rows = self._db.rows(statement, (*params, size))
+            rows = self.db.rows(statement, (*params, size))
             values = undamaged(table, convert, rows)
             if len(values) >= limit or len(rows) < size:
                 return values
             size += limit - len(values)
 
-    def _number(self, sql: str, params: Sequence[object] = ()) -> int:
+    def number(self, sql: str, params: Sequence[object] = ()) -> int:
         """Returns the number that a query selects, 0 if it selects no row."""
-        row = self._db.row(sql, params)
+        row = self.db.row(sql, params)
         return int(row[0]) if row else 0
 
-    def _part(self, statement: str, params: Row, key: str, part: KeyRange[K]) -> list[Row]:
+    def part(self, statement: str, params: Row, key: str, part: KeyRange[K]) -> list[Row]:
         """The rows of a list within a range of keys. The statement must end with its conditions."""
         for sign, bound in ((">", part.after), ("<", part.before)):
             if bound is not None:
                 statement, params = f"{statement} AND {key} {sign} ?", (*params, bound)
         statement += f" ORDER BY {key} {'DESC' if part.newest else 'ASC'} LIMIT ? OFFSET ?"
-        rows = self._db.rows(statement, (*params, part.limit, part.offset))
+        rows = self.db.rows(statement, (*params, part.limit, part.offset))
         return rows[::-1] if part.newest else rows
 
 
@@ -281,19 +281,19 @@ class NodeWrites(TallyWrites, NodeReads):
 
     def _settle_nodes(self) -> None:
         if self._published:
-            self._db.run_many(FALL_BEHIND, [(node_no,) for node_no in sorted(self._published)])
+            self.db.run_many(FALL_BEHIND, [(node_no,) for node_no in sorted(self._published)])
             self._published.clear()
-        self._db.run_many(
+        self.db.run_many(
             "UPDATE node SET total = ?, live = ?, last_modified_us = ?, last_created_us = ?, audience = ?,"
             " subscribed = ?, indexed_us = ?, indexed_no = ?, stale = ? WHERE node_no = ?",
             [self._columns(self._cache[node_no]) for node_no in sorted(self._dirty)],
         )
         self._dirty.clear()
 
-    def _change(self, sql: str, params: Sequence[object]) -> None:
+    def change(self, sql: str, params: Sequence[object]) -> None:
         """Runs a statement that changes rows."""
         self.changes += 1
-        self._db.run(sql, params)
+        self.db.run(sql, params)
 
     @staticmethod
     def _columns(row: NodeRow) -> tuple[int, ...]:
@@ -336,14 +336,14 @@ class NodeWrites(TallyWrites, NodeReads):
 
         Two processes that create nodes whose names begin alike would otherwise not see each other's node.
         """
-        self._db.lock_text(name)
+        self.db.lock_text(name)
 
     def lock_quotas(self, jid: str) -> None:
         """Makes other transactions that count what this bare JID has wait until this one ends (PG-044).
 
         Two processes that add something for it would otherwise not see each other's row.
         """
-        self._db.lock_text(QUOTAS + jid)
+        self.db.lock_text(QUOTAS + jid)
 
     def add_node(self, node: Node) -> Node:
         """Stores a new node and returns it with its number. The caller must have checked that the name is free."""
@@ -365,9 +365,9 @@ class NodeWrites(TallyWrites, NodeReads):
             *NOWHERE,
             0,
         )
-        node_no = self._db.add(NODE, (*values, int(listed)))
+        node_no = self.db.add(NODE, (*values, int(listed)))
         self._count(nodes=1, listed=int(listed))
-        self._tally(NODES_IN, node.creator, 1)
+        self.tally(NODES_IN, node.creator, 1)
         return node._replace(node_no=node_no, state=NodeState.LIVE, total=0, live=0)
 
     def set_options(self, node_no: int, options: FormFields) -> None:
@@ -376,13 +376,13 @@ class NodeWrites(TallyWrites, NodeReads):
         before, node = row.node, row.node._replace(options=NodeOptions(row.node.kind, options))
         row.node = node
         listed = is_listed(node)
-        self._db.run(
+        self.db.run(
             "UPDATE node SET options = ?, listed = ? WHERE node_no = ?", (write_options(options), int(listed), node_no)
         )
         was_listed = is_listed(before)
         if listed != was_listed and node.state is NodeState.LIVE:
             self._count(listed=listed - was_listed)
-            self._db.run(
+            self.db.run(
                 f"UPDATE affiliation SET hidden = ? WHERE node_no = ? AND affiliation IN ({_READERS})",
                 (None if listed else node.name, node_no),
             )
@@ -395,27 +395,27 @@ class NodeWrites(TallyWrites, NodeReads):
         self._names.pop(before.name, None)
         self._names[name] = row
         listed = is_listed(node)
-        self._db.run(
+        self.db.run(
             "UPDATE node SET name = ?, creator = ?, listed = ? WHERE node_no = ?",
             (name, creator, int(listed), node_no),
         )
         self._count(listed=listed - is_listed(before))
-        self._tally(NODES_IN, before.creator, -1)
-        self._tally(NODES_IN, creator, 1)
+        self.tally(NODES_IN, before.creator, -1)
+        self.tally(NODES_IN, creator, 1)
 
     def set_kind(self, node_no: int, kind: NodeKind) -> None:
         """Changes the kind of a node that has never held an item. The options that it stores stay as they are."""
         row = self._more_audience(node_no)
         row.node = row.node._replace(kind=kind, options=NodeOptions(kind, row.node.options.stored))
-        self._db.run("UPDATE node SET kind = ? WHERE node_no = ?", (kind.value, node_no))
+        self.db.run("UPDATE node SET kind = ? WHERE node_no = ?", (kind.value, node_no))
 
     def _count(self, *, listed: int, nodes: int = 0) -> None:
-        self._add_tally(_NODES, nodes)
-        self._add_tally(_LISTED, listed)
+        self.add_tally(_NODES, nodes)
+        self.add_tally(_LISTED, listed)
 
-    def _tally(self, of: str, bare: str, added: int) -> None:
+    def tally(self, of: str, bare: str, added: int) -> None:
         """Changes the counter of a bare JID's domain."""
-        self._add_tally(of + bare[bare.find("@") + 1 :], added)
+        self.add_tally(of + bare[bare.find("@") + 1 :], added)
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         """Stores the greatest ordering keys that were assigned."""
@@ -429,9 +429,9 @@ class NodeWrites(TallyWrites, NodeReads):
             return
         self._names.pop(row.node.name, None)
         row.node = row.node._replace(state=NodeState.DELETED)
-        self._db.run("UPDATE node SET state = 'deleted' WHERE node_no = ?", (node_no,))
+        self.db.run("UPDATE node SET state = 'deleted' WHERE node_no = ?", (node_no,))
         # The index of `hidden` does not begin with the node, and would be read as a whole.
         is_hidden = f"{without_index('hidden')} IS NOT NULL"
-        self._db.run(f"UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND {is_hidden}", (node_no,))
+        self.db.run(f"UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND {is_hidden}", (node_no,))
         self._count(nodes=-1, listed=-int(is_listed(row.node)))
-        self._tally(NODES_IN, row.node.creator, -1)
+        self.tally(NODES_IN, row.node.creator, -1)

@@ -92,7 +92,7 @@ class PeopleReads(NodeReads):
         affiliation = self._ahead.affiliations.get((node_no, jid))
         if affiliation is not None:
             return affiliation
-        row = self._db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
+        row = self.db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
         return read_affiliation(row[0]) if row else Affiliation.NONE
 
     def affiliations(
@@ -104,12 +104,12 @@ class PeopleReads(NodeReads):
         condition = " AND affiliation = ?" if kind is not None else ""
         params: Row = (node_no, kind.value) if kind is not None else (node_no,)
         statement = f"SELECT jid, affiliation FROM affiliation WHERE node_no = ?{condition}"
-        rows = self._part(statement, params, "jid", part)
+        rows = self.part(statement, params, "jid", part)
         return undamaged(AFFILIATION, to_affiliation, rows)
 
     def affiliation_count(self, node_no: int) -> int:
         """Returns the number of affiliations of a node."""
-        return self._number("SELECT count(*) FROM affiliation WHERE node_no = ?", (node_no,))
+        return self.number("SELECT count(*) FROM affiliation WHERE node_no = ?", (node_no,))
 
     def affiliations_of(
         self, jid: str, part: KeyRange[int] = ALL_NUMBERS, *, kind: Affiliation | None = None
@@ -125,12 +125,12 @@ class PeopleReads(NodeReads):
             " FROM affiliation a JOIN node n ON n.node_no = a.node_no"
             f" WHERE a.jid = ? AND n.state = 'live'{condition}"
         )
-        rows = self._part(statement, params, "a.node_no", part)
+        rows = self.part(statement, params, "a.node_no", part)
         return undamaged(NODE, lambda row: (to_listed_node(row), read_affiliation(row[-1])), rows)
 
     def owned_count(self, jid: str) -> int:
         """Returns the number of live nodes that a bare JID owns. The cost grows with its affiliations."""
-        return self._number(
+        return self.number(
             "SELECT count(*) FROM affiliation a JOIN node n ON n.node_no = a.node_no"
             " WHERE a.jid = ? AND a.affiliation = 'owner' AND n.state = 'live'",
             (jid,),
@@ -144,15 +144,15 @@ class PeopleReads(NodeReads):
             if owners
             else "SELECT DISTINCT bare FROM subscription WHERE state = 'subscribed' AND bare > ? ORDER BY bare LIMIT ?"
         )
-        return [str(row[0]) for row in self._db.rows(whose, (after, limit))]
+        return [str(row[0]) for row in self.db.rows(whose, (after, limit))]
 
     def affiliated(self, jid: str) -> int:
         """Returns the number of affiliations of a bare JID, including those with nodes still to be reaped."""
-        return self._number("SELECT count(*) FROM affiliation WHERE jid = ?", (jid,))
+        return self.number("SELECT count(*) FROM affiliation WHERE jid = ?", (jid,))
 
     def subscription(self, node_no: int, jid: str, view: str, *, now_us: int | None) -> Subscription | None:
         """Returns the subscription of exactly this address to this canonical view."""
-        row = self._db.row(
+        row = self.db.row(
             f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND jid = ? AND view = ? AND {_UNENDED}",
             (node_no, jid, view, now_us or 0),
         )
@@ -160,12 +160,12 @@ class PeopleReads(NodeReads):
 
     def subscription_by_no(self, sub_no: int) -> Subscription | None:
         """Returns the subscription with this number."""
-        row = self._db.row(f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE sub_no = ?", (sub_no,))
+        row = self.db.row(f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE sub_no = ?", (sub_no,))
         return to_subscription(row) if row else None
 
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
         """Returns the subscriptions of a node in all states, by sub_no."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND sub_no > ? ORDER BY sub_no LIMIT ?",
             (node_no, after_no, limit),
         )
@@ -176,7 +176,7 @@ class PeopleReads(NodeReads):
         grows with the result.
         """
         statement = f"SELECT DISTINCT jid FROM subscription WHERE node_no = ? AND state = 'subscribed' AND {_UNENDED}"
-        return [str(row[0]) for row in self._part(statement, (node_no, now_us or 0), "jid", part)]
+        return [str(row[0]) for row in self.part(statement, (node_no, now_us or 0), "jid", part)]
 
     def subscriptions_of(
         self, bare: str, part: KeyRange[int] = ALL_NUMBERS, *, now_us: int | None
@@ -190,26 +190,26 @@ class PeopleReads(NodeReads):
             " FROM subscription s JOIN node n ON n.node_no = s.node_no"
             f" WHERE s.bare = ? AND n.state = 'live' AND {_UNENDED}"
         )
-        rows = self._part(statement, (bare, now_us or 0), "s.sub_no", part)
+        rows = self.part(statement, (bare, now_us or 0), "s.sub_no", part)
         return undamaged(NODE, lambda row: (to_listed_node(row), to_subscription(row[_NODE_WIDTH:])), rows)
 
     def subscriptions_on(self, node_no: int, bare: str, *, now_us: int | None) -> list[Subscription]:
         """Returns the subscriptions of a bare JID and its resources to one node, by sub_no. The cost grows with the
         result.
         """
-        return _by_number(self._db.rows(*_on(node_no, bare, now_us)))
+        return _by_number(self.db.rows(*_on(node_no, bare, now_us)))
 
     def subscriber_use(self, node_no: int, bare: str, *, now_us: int | None) -> SubscriberUse:
         """Returns what the quotas of a new subscription of a bare JID to a node depend on."""
         domain = SUBSCRIPTIONS_IN + bare[bare.find("@") + 1 :]
-        here, own, of_domain = self._db.rows_of(
+        here, own, of_domain = self.db.rows_of(
             [_on(node_no, bare, now_us), (_SUBSCRIBED_BY, (bare,)), (SUM, (domain,))]
         )
         return SubscriberUse(_by_number(here), int(own[0][0]), int(of_domain[0][0] or 0) + self._difference(domain))
 
     def pending_subscriptions(self, node_no: int, limit: int, *, now_us: int | None) -> list[Subscription]:
         """Returns the oldest subscriptions of a node in state pending, by sub_no. The cost grows with the result."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND state = 'pending' AND {_UNENDED}"
             " ORDER BY sub_no LIMIT ?",
             (node_no, now_us or 0, limit),
@@ -227,7 +227,7 @@ class PeopleReads(NodeReads):
         # column in the order.
         return self._nodes(
             f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM ({source}) p"
-            f" {self._db.ordered_join} node n ON n.node_no = p.node_no"
+            f" {self.db.ordered_join} node n ON n.node_no = p.node_no"
             f" WHERE n.state = 'live' {order_few_by('n.name')} LIMIT ?",
             (*params, now_us or 0),
             limit,
@@ -235,7 +235,7 @@ class PeopleReads(NodeReads):
 
     def request_forms(self, node_no: int, whom: str, after_us: int) -> int:
         """Returns the number of forms sent for a requester of a node in its window, if this began after `after_us`."""
-        return self._number(
+        return self.number(
             "SELECT forms FROM request_form WHERE node_no = ? AND whom = ? AND since_us > ?", (node_no, whom, after_us)
         )
 
@@ -243,7 +243,7 @@ class PeopleReads(NodeReads):
         """Returns the subscriptions whose lease ended at this time or before it, the first ended first. The cost grows
         with the result.
         """
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us > ? AND expires_us <= ?"
             " ORDER BY expires_us, sub_no LIMIT ?",
             (WITH_PRESENCE_US, now_us, limit),
@@ -254,7 +254,7 @@ class PeopleReads(NodeReads):
         """Returns the subscriptions that end when the subscriber goes offline, by sub_no. The cost grows with the
         result.
         """
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE expires_us = ? AND sub_no > ? ORDER BY sub_no LIMIT ?",
             (WITH_PRESENCE_US, after_no, limit),
         )
@@ -263,21 +263,21 @@ class PeopleReads(NodeReads):
     def has_temporary(self, bare: str) -> bool:
         """Returns whether a bare JID and its resources have subscriptions that end when the subscriber goes offline."""
         statement = "SELECT EXISTS (SELECT 1 FROM subscription WHERE bare = ? AND expires_us = ?)"
-        return bool(self._number(statement, (bare, WITH_PRESENCE_US)))
+        return bool(self.number(statement, (bare, WITH_PRESENCE_US)))
 
     def subscribed_by(self, bare: str) -> int:
         """Returns the number of subscriptions of a bare JID and its resources in all states, including those to deleted
         nodes that are not yet reaped.
         """
-        return self._number(_SUBSCRIBED_BY, (bare,))
+        return self.number(_SUBSCRIBED_BY, (bare,))
 
     def subscribed_in(self, domain: str) -> int:
         """Returns the same number for all bare JIDs of a domain. O(1)."""
-        return self._sum_tally(SUBSCRIPTIONS_IN + domain)
+        return self.sum_tally(SUBSCRIPTIONS_IN + domain)
 
     def subscribed_views(self, node_no: int) -> list[str]:
         """Returns the distinct canonical views to which a node has subscriptions in state subscribed."""
-        return to_views(self._db.rows(SUBSCRIBED_VIEWS, (node_no, node_no)))
+        return to_views(self.db.rows(SUBSCRIBED_VIEWS, (node_no, node_no)))
 
 
 class PeopleWrites(NodeWrites, PeopleReads):
@@ -288,10 +288,10 @@ class PeopleWrites(NodeWrites, PeopleReads):
         node = self._more_audience(node_no).node
         self._ahead.affiliations.pop((node_no, jid), None)
         if affiliation is Affiliation.NONE:
-            self._db.run(AFFILIATION.delete, (node_no, jid))
+            self.db.run(AFFILIATION.delete, (node_no, jid))
             return
         is_visible = is_listed(node) or node.state is not NodeState.LIVE or affiliation not in READERS
-        self._db.run(AFFILIATION.replace, (node_no, jid, affiliation.value, None if is_visible else node.name))
+        self.db.run(AFFILIATION.replace, (node_no, jid, affiliation.value, None if is_visible else node.name))
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
         """Stores a subscription: a new one if sub_no is 0, returned with a number above all others.
@@ -306,15 +306,15 @@ class PeopleWrites(NodeWrites, PeopleReads):
             old = self.subscription_by_no(subscription.sub_no)
             if old is None or old.node_no != subscription.node_no:
                 raise StoreError(f"node {subscription.node_no} has no subscription number {subscription.sub_no}")
-            self._db.run(SUBSCRIPTION.update, (*values, subscription.sub_no))
+            self.db.run(SUBSCRIPTION.update, (*values, subscription.sub_no))
             row.subscribed += added - int(old.state is SubscriptionState.SUBSCRIBED)
             if old.jid != subscription.jid:
-                self._tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
-                self._tally(SUBSCRIPTIONS_IN, bare, 1)
+                self.tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
+                self.tally(SUBSCRIPTIONS_IN, bare, 1)
             return subscription
-        sub_no = self._db.add(SUBSCRIPTION, values)
+        sub_no = self.db.add(SUBSCRIPTION, values)
         row.subscribed += added
-        self._tally(SUBSCRIPTIONS_IN, bare, 1)
+        self.tally(SUBSCRIPTIONS_IN, bare, 1)
         return subscription._replace(sub_no=sub_no)
 
     def remove_subscription(self, sub_no: int) -> None:
@@ -324,17 +324,17 @@ class PeopleWrites(NodeWrites, PeopleReads):
             return
         row = self._more_audience(old.node_no)
         row.subscribed -= int(old.state is SubscriptionState.SUBSCRIBED)
-        self._db.run(SUBSCRIPTION.delete, (sub_no,))
+        self.db.run(SUBSCRIPTION.delete, (sub_no,))
         held = held_consumer(old.node_no, sub_no)
-        self._db.run_many(MARK.delete, [(held.node_no, order.value, held.name) for order in Order])
-        self._tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
+        self.db.run_many(MARK.delete, [(held.node_no, order.value, held.name) for order in Order])
+        self.tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
 
     def count_request_form(self, node_no: int, names: Iterable[str], now_us: int, after_us: int) -> None:
         """Counts a form for each of these requesters of a node. Windows that did not begin after `after_us` end before
         that.
         """
-        self._change("DELETE FROM request_form WHERE since_us <= ?", (after_us,))
-        self._db.run_many(
+        self.change("DELETE FROM request_form WHERE since_us <= ?", (after_us,))
+        self.db.run_many(
             f"{REQUEST_FORM.insert} ON CONFLICT (node_no, whom) DO UPDATE SET forms = request_form.forms + 1",
             [(node_no, whom, now_us, 1) for whom in names],
         )

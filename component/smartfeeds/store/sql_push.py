@@ -112,7 +112,7 @@ class PushReads(NodeReads):
 
     def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
         """Returns the mark of the consumer of this name in an order of a feed; None if it does not read that order."""
-        row = self._db.row(
+        row = self.db.row(
             "SELECT key_us, cursor FROM mark WHERE node_no = ? AND ord = ? AND consumer = ?",
             (node_no, order.value, name),
         )
@@ -123,31 +123,31 @@ class PushReads(NodeReads):
         events to send or is deleted. Consumers of held events are not listed. The cost grows with the result.
         """
         self.settle()
-        return [Consumer(*row) for row in self._db.rows(_BEHIND)]
+        return [Consumer(*row) for row in self.db.rows(_BEHIND)]
 
     def backlog(self) -> Backlog:
         """Returns what all consumers still have to receive. It reads each mark of the store once."""
         self.settle()
-        unpushed, followers = self._db.row(_UNPUSHED), self._db.row(_FOLLOWERS_BEHIND)
+        unpushed, followers = self.db.row(_UNPUSHED), self.db.row(_FOLLOWERS_BEHIND)
         assert unpushed is not None
         assert followers is not None
         return Backlog(*unpushed, *followers)
 
     def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
         """Returns the marks of all consumers, by node_no, order and name, behind the mark that `after` names."""
-        return self._values(MARK, _to_consumer, _ALL_CONSUMERS, after, limit)
+        return self.values(MARK, _to_consumer, _ALL_CONSUMERS, after, limit)
 
     def consumers_of(self, node_no: int, after: tuple[str, str], limit: int) -> list[ConsumerRow]:
         """Returns the marks of the consumers of a node, by order and name, after the mark that `after` names. The cost
         grows with the result.
         """
-        return self._values(MARK, _to_consumer, _CONSUMERS_OF_NODE, (node_no, *after), limit)
+        return self.values(MARK, _to_consumer, _CONSUMERS_OF_NODE, (node_no, *after), limit)
 
     def push_start(self, node_no: int, events: int) -> PushStart:
         """Returns where the next notifications of a node begin, with up to this number of events. The node is read too,
         so `node_by_no` costs nothing afterwards.
         """
-        node, views, marks, waiting, blocks = self._db.rows_of(
+        node, views, marks, waiting, blocks = self.db.rows_of(
             [
                 (BY_NO + self._lock, (node_no,)),
                 (SUBSCRIBED_VIEWS, (node_no, node_no)),
@@ -167,7 +167,7 @@ class PushReads(NodeReads):
 
     def wait(self, consumer: Consumer) -> Wait | None:
         """Returns why a consumer waits, None if it does not."""
-        row = self._db.row(f"SELECT {_FAILURE} FROM failure f WHERE node_no = ? AND consumer = ?", consumer)
+        row = self.db.row(f"SELECT {_FAILURE} FROM failure f WHERE node_no = ? AND consumer = ?", consumer)
         return _to_wait(*row) if row else None
 
     def failures(self) -> list[tuple[Consumer, Failure]]:
@@ -176,25 +176,25 @@ class PushReads(NodeReads):
 
     def waits(self) -> list[tuple[Consumer, Wait]]:
         """Returns the consumers that wait after a failure or for a time that they want, by node_no and name."""
-        rows = self._db.rows(f"SELECT node_no, consumer, {_FAILURE} FROM failure f ORDER BY 1, 2")
+        rows = self.db.rows(f"SELECT node_no, consumer, {_FAILURE} FROM failure f ORDER BY 1, 2")
         return [(Consumer(node_no, name), _to_wait(*wait)) for node_no, name, *wait in rows]
 
     def batch(self, consumer: Consumer) -> SentBatch | None:
         """Returns the batch that was last sent to a consumer."""
-        row = self._db.row(f"{BATCH.select} WHERE node_no = ? AND consumer = ?", consumer)
+        row = self.db.row(f"{BATCH.select} WHERE node_no = ? AND consumer = ?", consumer)
         return SentBatch(row[2], bool(row[3])) if row else None
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         """Returns the events of a node that are still to be sent, by at_us, then event_no."""
-        return [NodeEvent(*row) for row in self._db.rows(_EVENTS, (node_no, limit))]
+        return [NodeEvent(*row) for row in self.db.rows(_EVENTS, (node_no, limit))]
 
     def open_purges(self) -> list[OpenPurge]:
         """Returns the purges that have begun and not ended, by node_no. Their number is small."""
-        return [OpenPurge(*row) for row in self._db.rows(f"{PURGE.select} ORDER BY node_no")]
+        return [OpenPurge(*row) for row in self.db.rows(f"{PURGE.select} ORDER BY node_no")]
 
     def open_purge(self, node_no: int) -> OpenPurge | None:
         """Returns the purge of a node that has begun and not ended."""
-        row = self._db.row(f"{PURGE.select} WHERE node_no = ?", (node_no,))
+        row = self.db.row(f"{PURGE.select} WHERE node_no = ?", (node_no,))
         return OpenPurge(*row) if row else None
 
 
@@ -204,32 +204,32 @@ class PushWrites(NodeWrites, PushReads):
     def add_event(self, event: NodeEvent) -> NodeEvent:
         """Stores an event to send and returns it with its number."""
         self.changes += 1
-        event_no = self._db.add(EVENT, (event.node_no, event.at_us, event.kind, event.data, event.to))
+        event_no = self.db.add(EVENT, (event.node_no, event.at_us, event.kind, event.data, event.to))
         return replace(event, event_no=event_no)
 
     def remove_events(self, event_nos: Iterable[int]) -> None:
         """Removes events that were sent."""
         self.changes += 1
-        self._db.run_many(EVENT.delete, [(event_no,) for event_no in event_nos])
+        self.db.run_many(EVENT.delete, [(event_no,) for event_no in event_nos])
 
     def put_purge(self, purge: OpenPurge) -> None:
         """Stores a purge that has begun, or replaces the open purge of its node."""
-        self._change(PURGE.replace, purge)
+        self.change(PURGE.replace, purge)
 
     def remove_purge(self, node_no: int) -> None:
         """Removes the purge of a node that has ended."""
-        self._change(PURGE.delete, (node_no,))
+        self.change(PURGE.delete, (node_no,))
 
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         """Stores how far the consumer of this name has come in an order of a feed."""
         behind = self._may_be_behind(Consumer(node_no, name), order, mark)
-        self._change(MARK.replace, (node_no, order.value, name, mark.key_us, mark.cursor, int(behind)))
+        self.change(MARK.replace, (node_no, order.value, name, mark.key_us, mark.cursor, int(behind)))
 
     def move_mark(self, consumer: Consumer, order: Order, mark: Mark) -> None:
         """As `set_mark`. A consumer without a mark in this order gets none, because it was removed meanwhile."""
         behind = self._may_be_behind(consumer, order, mark)
         key = (consumer.node_no, order.value, consumer.name)
-        self._change(MARK.update, (mark.key_us, mark.cursor, int(behind), *key))
+        self.change(MARK.update, (mark.key_us, mark.cursor, int(behind), *key))
 
     def _may_be_behind(self, consumer: Consumer, order: Order, mark: Mark) -> bool:
         """Returns whether a feed has items above a mark, or may have them soon.
@@ -241,9 +241,9 @@ class PushWrites(NodeWrites, PushReads):
         if consumer.kind == HELD:
             return False
         node_no = consumer.node_no
-        free, above = self._db.rows_of(
+        free, above = self.db.rows_of(
             [
-                (f"SELECT node_no FROM node WHERE node_no = ?{self._db.skip_locked}", (node_no,)),
+                (f"SELECT node_no FROM node WHERE node_no = ?{self.db.skip_locked}", (node_no,)),
                 (f"SELECT 1 FROM item WHERE node_no = ? AND {KEYS[order]} > ? LIMIT 1", (node_no, mark.key_us)),
             ]
         )
@@ -252,21 +252,21 @@ class PushWrites(NodeWrites, PushReads):
     def set_wait(self, consumer: Consumer, wait: Wait | None) -> None:
         """Stores why a consumer waits; None removes it."""
         if wait is None:
-            self._change(FAILURE.delete, consumer)
+            self.change(FAILURE.delete, consumer)
             return
         failure = wait if isinstance(wait, Failure) else Failure(1, wait.next_us, wait.next_us, _NO_ERROR)
-        self._change(FAILURE.replace, (*consumer, failure.count, failure.since_us, failure.next_us, failure.error))
+        self.change(FAILURE.replace, (*consumer, failure.count, failure.since_us, failure.next_us, failure.error))
 
     def put_batch(self, consumer: Consumer, batch: SentBatch) -> None:
         """Stores the batch that is sent to a consumer now, or replaces the former one."""
-        self._change(BATCH.replace, (*consumer, batch.end_us, int(batch.joined)))
+        self.change(BATCH.replace, (*consumer, batch.end_us, int(batch.joined)))
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """Removes the marks, the failure and the batch of a consumer."""
         self.set_wait(consumer, None)
-        self._db.run(BATCH.delete, consumer)
+        self.db.run(BATCH.delete, consumer)
         # With the order, because the index has it before the consumer, and a node may have many consumers.
-        self._db.run_many(MARK.delete, [(consumer.node_no, order.value, consumer.name) for order in Order])
+        self.db.run_many(MARK.delete, [(consumer.node_no, order.value, consumer.name) for order in Order])
 
     def reap(self, node_no: int, limit: int) -> bool:
         """Removes up to `limit` rows of a deleted node. Returns True if none is left."""
@@ -282,18 +282,18 @@ class PushWrites(NodeWrites, PushReads):
             limit -= self._reap_rows(table, node_no, limit)
             if limit <= 0:
                 return False
-        self._db.run(NODE.delete, (node_no,))
+        self.db.run(NODE.delete, (node_no,))
         return True
 
     def _reap_rows(self, table: Table, node_no: int, limit: int) -> int:
         """Removes rows of a node and returns their number."""
         columns = f"{table.key}, bare" if table is SUBSCRIPTION else table.key
-        rows = self._db.rows(f"SELECT {columns} FROM {table.name} WHERE node_no = ? LIMIT ?", (node_no, limit))
+        rows = self.db.rows(f"SELECT {columns} FROM {table.name} WHERE node_no = ? LIMIT ?", (node_no, limit))
         if table is ITEM:
-            self._db.drop_documents([row[0] for row in rows])
+            self.db.drop_documents([row[0] for row in rows])
         elif table is SUBSCRIPTION:
             for bare, count in Counter(row[1] for row in rows).items():
-                self._tally(SUBSCRIPTIONS_IN, bare, -count)
+                self.tally(SUBSCRIPTIONS_IN, bare, -count)
             rows = [row[:1] for row in rows]
-        self._db.run_many(table.delete, rows)
+        self.db.run_many(table.delete, rows)
         return len(rows)

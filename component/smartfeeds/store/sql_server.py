@@ -9,4 +9,4 @@ class ServerReads(NodeReads):
 
     def database_state(self) -> DatabaseState | None:
         """Returns the state of the server; None if the database is a file. It waits for no lock."""
-        return self._db.database_state()
+        return self.db.database_state()

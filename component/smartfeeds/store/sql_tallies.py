@@ -25,11 +25,11 @@ class TallyReads:
     """The part of ReadTx that is about counts of the whole service."""
 
     def __init__(self, db: Engine) -> None:
-        self._db = db
+        self.db = db
 
-    def _sum_tally(self, name: str) -> int:
+    def sum_tally(self, name: str) -> int:
         """Returns a count, which is 0 if it has no row."""
-        row = self._db.row(SUM, (name,))
+        row = self.db.row(SUM, (name,))
         return (int(row[0] or 0) if row else 0) + self._difference(name)
 
     def _difference(self, name: str) -> int:  # noqa: ARG002 - writes have differences
@@ -38,7 +38,7 @@ class TallyReads:
 
     def has_scattered_tallies(self) -> bool:
         """Returns whether a count has rows that `gather_tallies` would add up."""
-        return bool(self._db.rows(_SCATTERED, (1,)))
+        return bool(self.db.rows(_SCATTERED, (1,)))
 
 
 class TallyWrites(TallyReads):
@@ -57,7 +57,7 @@ class TallyWrites(TallyReads):
     def _difference(self, name: str) -> int:
         return self._differences[name]
 
-    def _add_tally(self, name: str, by: int) -> None:
+    def add_tally(self, name: str, by: int) -> None:
         """Changes a count."""
         self.changes += 1
         self._differences[name] += by
@@ -68,11 +68,11 @@ class TallyWrites(TallyReads):
         differences = sorted((name, by) for name, by in self._differences.items() if by)
         self._differences.clear()
         if differences:
-            self._write_tallies(differences, self._db.tally_slot)
+            self._write_tallies(differences, self.db.tally_slot)
 
     def _write_tallies(self, differences: list[tuple[str, int]], slot: int) -> None:
-        self._db.run_many(_ADD, [(name, slot, by) for name, by in differences])
-        self._db.run_many(
+        self.db.run_many(_ADD, [(name, slot, by) for name, by in differences])
+        self.db.run_many(
             "DELETE FROM tally WHERE name = ? AND slot = ? AND value = 0", [(name, slot) for name, _ in differences]
         )
 
@@ -83,8 +83,8 @@ class TallyWrites(TallyReads):
         """
         self.changes += 1
         self._settle_tallies()
-        rows = self._db.rows(_SCATTERED + self._db.skip_locked, (limit,))
-        self._db.run_many("DELETE FROM tally WHERE name = ? AND slot = ?", [(name, slot) for name, slot, _ in rows])
+        rows = self.db.rows(_SCATTERED + self.db.skip_locked, (limit,))
+        self.db.run_many("DELETE FROM tally WHERE name = ? AND slot = ?", [(name, slot) for name, slot, _ in rows])
         sums: Counter[str] = Counter()
         for name, _, value in rows:
             sums[name] += value

@@ -37,8 +37,8 @@ async def spoil(owner: Site | World, item: str, column: str = "payload") -> None
     """Cuts the stored bytes of an item as a disk does."""
 
     def change(tx: WriteTx) -> None:
-        (data,) = tx._db.row(f"SELECT {column} FROM item WHERE id = ?", (item,)) or ()
-        tx._db.run(f"UPDATE item SET {column} = ? WHERE id = ?", (data[:-7], item))
+        (data,) = tx.db.row(f"SELECT {column} FROM item WHERE id = ?", (item,)) or ()
+        tx.db.run(f"UPDATE item SET {column} = ? WHERE id = ?", (data[:-7], item))
 
     await owner.service.store.write(change)
 

@@ -67,19 +67,19 @@ class CallbackReads(NodeReads):
 
     def callback(self, callback_no: int) -> Callback | None:
         """Returns the registration with this number."""
-        row = self._db.row(f"{CALLBACK.select} WHERE callback_no = ?", (callback_no,))
+        row = self.db.row(f"{CALLBACK.select} WHERE callback_no = ?", (callback_no,))
         return to_callback(row) if row else None
 
     def callback_for(self, kind: CallbackKind, url: str, topic: str) -> Callback | None:
         """Returns the registration of a callback for a topic, both spelt as here."""
         values = (kind.value, url, topic)
-        row = self._db.row(f"{CALLBACK.select} WHERE kind = ? AND url = ? AND topic = ?", values)
+        row = self.db.row(f"{CALLBACK.select} WHERE kind = ? AND url = ? AND topic = ?", values)
         return to_callback(row) if row else None
 
     def callbacks(self, kind: CallbackKind, after_no: int, limit: int) -> list[Callback]:
         """Returns registrations by number."""
         statement = f"{CALLBACK.select} WHERE kind = ? AND callback_no > ? ORDER BY callback_no LIMIT ?"
-        return self._values(CALLBACK, to_sound_callback, statement, (kind.value, after_no), limit)
+        return self.values(CALLBACK, to_sound_callback, statement, (kind.value, after_no), limit)
 
     def callbacks_due(
         self, kind: CallbackKind, until_us: int, limit: int, *, without_hosts: Collection[str] = ()
@@ -90,20 +90,20 @@ class CallbackReads(NodeReads):
         """
         condition = f"kind = ? AND due_us <= ? AND {none_of('host', without_hosts)}"
         statement = f"{CALLBACK.select} WHERE {condition} ORDER BY due_us, callback_no LIMIT ?"
-        return self._values(CALLBACK, to_sound_callback, statement, (kind.value, until_us, *without_hosts), limit)
+        return self.values(CALLBACK, to_sound_callback, statement, (kind.value, until_us, *without_hosts), limit)
 
     def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
         """Returns the registrations that have ended by this time, of all kinds, the first ones first."""
-        rows = self._db.rows(f"{CALLBACK.select} WHERE expires_us <= ? ORDER BY expires_us LIMIT ?", (now_us, limit))
+        rows = self.db.rows(f"{CALLBACK.select} WHERE expires_us <= ? ORDER BY expires_us LIMIT ?", (now_us, limit))
         return undamaged(CALLBACK, to_callback, rows)
 
     def callback_count(self, kind: CallbackKind, *, node_no: int | None = None, host: str | None = None) -> int:
         """Returns the number of registrations of a kind: of a node, of a host, or of all. It grows with the number."""
         if node_no is not None:
-            return self._number("SELECT count(*) FROM callback WHERE node_no = ? AND kind = ?", (node_no, kind.value))
+            return self.number("SELECT count(*) FROM callback WHERE node_no = ? AND kind = ?", (node_no, kind.value))
         if host is not None:
-            return self._number("SELECT count(*) FROM callback WHERE kind = ? AND host = ?", (kind.value, host))
-        return self._number("SELECT count(*) FROM callback WHERE kind = ?", (kind.value,))
+            return self.number("SELECT count(*) FROM callback WHERE kind = ? AND host = ?", (kind.value, host))
+        return self.number("SELECT count(*) FROM callback WHERE kind = ?", (kind.value,))
 
 
 class CallbackWrites(NodeWrites, CallbackReads):
@@ -113,18 +113,18 @@ class CallbackWrites(NodeWrites, CallbackReads):
         """Stores a registration, or replaces the one with its number. Returns it with its number."""
         self.changes += 1
         if not callback.callback_no:
-            return replace(callback, callback_no=self._db.add(CALLBACK, _values(callback)))
-        self._db.run(CALLBACK.update, (*_values(callback), callback.callback_no))
+            return replace(callback, callback_no=self.db.add(CALLBACK, _values(callback)))
+        self.db.run(CALLBACK.update, (*_values(callback), callback.callback_no))
         return callback
 
     def note_deliveries(self, results: Iterable[tuple[int, int, str]]) -> None:
         """Stores the last deliveries of registrations: number, time in microseconds, result."""
         self.changes += 1
-        self._db.run_many(
+        self.db.run_many(
             "UPDATE callback SET tried_us = ?, result = ? WHERE callback_no = ?",
             [(tried_us, result, callback_no) for callback_no, tried_us, result in results],
         )
 
     def remove_callback(self, callback_no: int) -> None:
         """Removes a registration. Its consumer remains."""
-        self._change(CALLBACK.delete, (callback_no,))
+        self.change(CALLBACK.delete, (callback_no,))

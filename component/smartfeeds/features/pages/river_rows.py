@@ -52,7 +52,7 @@ class RiverReads(NodeReads):
         result.
         """
         bound, params = ("", ()) if before is None else (_UP_TO, (before.key_us, before.item_no))
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT modified_us, item_no, node_no FROM item WHERE change < {DELETED}{bound}"
             " ORDER BY modified_us DESC, item_no DESC LIMIT ?",
             (*params, limit),
@@ -61,4 +61,4 @@ class RiverReads(NodeReads):
 
     def item_by_no(self, item_no: int) -> Item:
         """Returns the item with this number, which exists, without sync data."""
-        return to_items(self._db.rows(f"SELECT {ITEM_WITHOUT_SYNC} FROM item WHERE item_no = ?", (item_no,)))[0]
+        return to_items(self.db.rows(f"SELECT {ITEM_WITHOUT_SYNC} FROM item WHERE item_no = ?", (item_no,)))[0]

@@ -34,19 +34,19 @@ class EnclosureReads(NodeReads):
         return self._enclosure("digest = ?", digest)
 
     def _enclosure(self, condition: str, value: object) -> Enclosure | None:
-        row = self._db.row(f"{ENCLOSURE.select} WHERE {condition}", (value,))
+        row = self.db.row(f"{ENCLOSURE.select} WHERE {condition}", (value,))
         return _to_enclosure(row) if row else None
 
     def enclosures(self, after_no: int, limit: int) -> list[Enclosure]:
         """Returns enclosures by number."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"{ENCLOSURE.select} WHERE enclosure_no > ? ORDER BY enclosure_no LIMIT ?", (after_no, limit)
         )
         return [_to_enclosure(row) for row in rows]
 
     def enclosures_asked(self, hosts: Collection[str], limit: int) -> list[Enclosure]:
         """Returns enclosures that an operator wants now and that no load of these hosts excludes, first asked first."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"{ENCLOSURE.select} WHERE asked_us IS NOT NULL AND {_WAITING} AND {none_of('host', hosts)}"
             " ORDER BY asked_us LIMIT ?",
             (*hosts, limit),
@@ -56,7 +56,7 @@ class EnclosureReads(NodeReads):
     def enclosures_due(self, open_us: int, hosts: Collection[str], limit: int) -> list[Enclosure]:
         """Returns waiting enclosures that were not tried since a window has opened, except those of some hosts: those
         with a partial file first, then the newest first (PRE-007)."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"{ENCLOSURE.select} WHERE {_WAITING} AND tried_us < ? AND {none_of('host', hosts)}"
             " ORDER BY condition = '', dated_us DESC LIMIT ?",
             (open_us, *hosts, limit),
@@ -65,7 +65,7 @@ class EnclosureReads(NodeReads):
 
     def enclosure_uses(self, enclosure_no: int) -> list[EnclosureUse]:
         """Returns the items that name an enclosure, the newest first."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT {_USE_COLUMNS} FROM enclosure_use WHERE enclosure_no = ? ORDER BY dated_us DESC, item_id",
             (enclosure_no,),
         )
@@ -73,7 +73,7 @@ class EnclosureReads(NodeReads):
 
     def enclosure_uses_of(self, source_no: int) -> list[EnclosureUse]:
         """Returns the items of a source that name enclosures, the newest first."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT {_USE_COLUMNS} FROM enclosure_use WHERE source_no = ? ORDER BY dated_us DESC, enclosure_no DESC",
             (source_no,),
         )
@@ -81,7 +81,7 @@ class EnclosureReads(NodeReads):
 
     def enclosure_sources(self, after_no: int, limit: int) -> list[int]:
         """Returns the numbers of sources whose items name enclosures, behind a number."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             "SELECT DISTINCT source_no FROM enclosure_use WHERE source_no > ? ORDER BY source_no LIMIT ?",
             (after_no, limit),
         )
@@ -90,7 +90,7 @@ class EnclosureReads(NodeReads):
     def enclosures_arrived_in(self, node: str) -> list[tuple[Enclosure, str]]:
         """Returns the complete enclosures of a node with the ids of the items that name them."""
         columns = ", ".join(f"e.{column}" for column in ENCLOSURE.columns.split(", "))
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT {columns}, u.item_id FROM enclosure_use u JOIN enclosure e USING (enclosure_no)"
             f" WHERE u.node = ? AND e.{_ARRIVED}",
             (node,),
@@ -99,17 +99,17 @@ class EnclosureReads(NodeReads):
 
     def enclosures_oldest(self, limit: int) -> list[Enclosure]:
         """Returns complete enclosures, those of the oldest items first."""
-        rows = self._db.rows(f"{ENCLOSURE.select} WHERE {_ARRIVED} ORDER BY dated_us, enclosure_no LIMIT ?", (limit,))
+        rows = self.db.rows(f"{ENCLOSURE.select} WHERE {_ARRIVED} ORDER BY dated_us, enclosure_no LIMIT ?", (limit,))
         return [_to_enclosure(row) for row in rows]
 
     def enclosures_before(self, since_us: int, limit: int) -> list[Enclosure]:
         """Returns enclosures whose state is older than a time. The cost grows with the number of enclosures."""
-        rows = self._db.rows(f"{ENCLOSURE.select} WHERE since_us < ? LIMIT ?", (since_us, limit))
+        rows = self.db.rows(f"{ENCLOSURE.select} WHERE since_us < ? LIMIT ?", (since_us, limit))
         return [_to_enclosure(row) for row in rows]
 
     def enclosures_unused(self, limit: int) -> list[Enclosure]:
         """Returns enclosures that no item names. The cost grows with the number of enclosures."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"{ENCLOSURE.select} WHERE NOT EXISTS"
             " (SELECT 1 FROM enclosure_use u WHERE u.enclosure_no = enclosure.enclosure_no) LIMIT ?",
             (limit,),
@@ -119,15 +119,15 @@ class EnclosureReads(NodeReads):
     def enclosure_bytes(self, since_us: int = 0, *, but: int = 0) -> int:
         """Returns the size of the complete files of items from a time on, and of all partial files except one. The cost
         grows with their number."""
-        complete = self._number(
+        complete = self.number(
             f"SELECT coalesce(sum(length_bytes), 0) FROM enclosure WHERE {_ARRIVED} AND dated_us >= ?", (since_us,)
         )
         partial = f"SELECT coalesce(sum(partial_bytes), 0) FROM enclosure WHERE {_WAITING} AND enclosure_no <> ?"
-        return complete + self._number(partial, (but,))
+        return complete + self.number(partial, (but,))
 
     def enclosure_night_bytes(self, source_no: int, night_us: int) -> int:
         """Returns how much was loaded for a source in the window that opened at a time."""
-        return self._number(
+        return self.number(
             "SELECT coalesce(sum(night_bytes), 0) FROM enclosure WHERE night_us = ? AND enclosure_no IN"
             " (SELECT enclosure_no FROM enclosure_use WHERE source_no = ?)",
             (night_us, source_no),
@@ -136,17 +136,17 @@ class EnclosureReads(NodeReads):
     def enclosure_totals(self) -> list[tuple[str, int, int]]:
         """Returns the number and the bytes of the enclosures in each state. The cost grows with their number."""
         size = f"sum(CASE WHEN {_ARRIVED} THEN length_bytes ELSE partial_bytes END)"
-        rows = self._db.rows(f"SELECT state, count(*), {size} FROM enclosure GROUP BY state")
+        rows = self.db.rows(f"SELECT state, count(*), {size} FROM enclosure GROUP BY state")
         return [(row[0], row[1], int(row[2])) for row in rows]
 
     def known_enclosures(self, digests: Collection[str], *, complete: bool) -> set[str]:
         """Returns those of the digests that belong to complete files, or to files that wait for their rest."""
         exists = f"SELECT 1 FROM enclosure WHERE digest = ? AND {_ARRIVED if complete else _WAITING}"
-        return {digest for digest in digests if self._db.row(exists, (digest,))}
+        return {digest for digest in digests if self.db.row(exists, (digest,))}
 
     def arrivals(self, after_no: int, limit: int) -> list[Arrival]:
         """Returns entries of the log, the oldest first."""
-        rows = self._db.rows(f"{ARRIVAL.select} WHERE arrival_no > ? ORDER BY arrival_no LIMIT ?", (after_no, limit))
+        rows = self.db.rows(f"{ARRIVAL.select} WHERE arrival_no > ? ORDER BY arrival_no LIMIT ?", (after_no, limit))
         return [Arrival(*row) for row in rows]
 
 
@@ -156,24 +156,24 @@ class EnclosureWrites(NodeWrites, EnclosureReads):
     def add_enclosure(self, enclosure: Enclosure) -> Enclosure:
         """Stores a new enclosure and returns it with its number."""
         self.changes += 1
-        return enclosure._replace(enclosure_no=self._db.add(ENCLOSURE, enclosure[1:]))
+        return enclosure._replace(enclosure_no=self.db.add(ENCLOSURE, enclosure[1:]))
 
     def put_enclosure(self, enclosure: Enclosure) -> None:
         """Replaces an enclosure."""
-        self._change(ENCLOSURE.update, (*enclosure[1:], enclosure.enclosure_no))
+        self.change(ENCLOSURE.update, (*enclosure[1:], enclosure.enclosure_no))
 
     def remove_enclosure(self, enclosure_no: int) -> None:
         """Removes an enclosure and its uses."""
-        self._change(ENCLOSURE.delete, (enclosure_no,))
+        self.change(ENCLOSURE.delete, (enclosure_no,))
 
     def put_enclosure_use(self, use: EnclosureUse) -> None:
         """Stores that an item names an enclosure."""
-        self._change(ENCLOSURE_USE.replace, use)
+        self.change(ENCLOSURE_USE.replace, use)
 
     def remove_enclosure_uses(self, uses: Sequence[EnclosureUse]) -> None:
         """Removes uses. An enclosure without uses stays until `remove_enclosure`."""
         for use in uses:
-            self._change(ENCLOSURE_USE.delete, (use.enclosure_no, use.source_no, use.item_id))
+            self.change(ENCLOSURE_USE.delete, (use.enclosure_no, use.source_no, use.item_id))
 
     def mark_pages_changed(self, node_no: int) -> None:
         """Marks all pages of a node as changed, because they show more than its items: the local addresses of
@@ -184,5 +184,5 @@ class EnclosureWrites(NodeWrites, EnclosureReads):
     def add_arrival(self, arrival: Arrival, before_us: int) -> None:
         """Adds an entry to the log, and removes those from before a time."""
         self.changes += 1
-        self._db.run(ARRIVAL.add, arrival[1:])
-        self._db.run("DELETE FROM arrival WHERE at_us < ?", (before_us,))
+        self.db.run(ARRIVAL.add, arrival[1:])
+        self.db.run("DELETE FROM arrival WHERE at_us < ?", (before_us,))

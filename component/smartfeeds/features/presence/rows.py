@@ -19,21 +19,21 @@ class ContactReads(NodeReads):
 
     def contact(self, address: str, jid: str) -> Contact | None:
         """Returns the contact with this bare JID at one of our addresses."""
-        row = self._db.row(f"{CONTACT.select} WHERE address = ? AND jid = ?", (address, jid))
+        row = self.db.row(f"{CONTACT.select} WHERE address = ? AND jid = ?", (address, jid))
         return to_contact(row) if row else None
 
     def contacts(self, after: tuple[str, str], limit: int) -> list[Contact]:
         """Returns contacts by address and JID."""
         statement = f"{CONTACT.select} WHERE (address, jid) > (?, ?) ORDER BY address, jid LIMIT ?"
-        return self._values(CONTACT, to_contact, statement, after, limit)
+        return self.values(CONTACT, to_contact, statement, after, limit)
 
     def contacts_of(self, jid: str) -> int:
         """Returns the number of our addresses that a bare JID has as contacts."""
-        return self._number("SELECT count(*) FROM contact WHERE jid = ?", (jid,))
+        return self.number("SELECT count(*) FROM contact WHERE jid = ?", (jid,))
 
     def contacts_in(self, domain: str) -> int:
         """Returns the same number for all bare JIDs of a domain. O(1)."""
-        return self._sum_tally(CONTACTS_IN + domain)
+        return self.sum_tally(CONTACTS_IN + domain)
 
 
 class ContactWrites(NodeWrites, ContactReads):
@@ -43,12 +43,12 @@ class ContactWrites(NodeWrites, ContactReads):
         """Stores a contact in place of the one with the same addresses."""
         self.lock_quotas(contact.jid)  # otherwise two processes that add it would both count it
         if self.contact(contact.address, contact.jid) is None:
-            self._tally(CONTACTS_IN, contact.jid, 1)
-        self._db.run(CONTACT.replace, (contact.address, contact.jid, contact.state.value))
+            self.tally(CONTACTS_IN, contact.jid, 1)
+        self.db.run(CONTACT.replace, (contact.address, contact.jid, contact.state.value))
 
     def remove_contact(self, contact: Contact) -> None:
         """Removes a contact."""
         self.lock_quotas(contact.jid)
         if self.contact(contact.address, contact.jid) is not None:
-            self._tally(CONTACTS_IN, contact.jid, -1)
-            self._db.run(CONTACT.delete, (contact.address, contact.jid))
+            self.tally(CONTACTS_IN, contact.jid, -1)
+            self.db.run(CONTACT.delete, (contact.address, contact.jid))

@@ -25,22 +25,22 @@ class BlockReads(NodeReads):
     def blocks_version(self) -> int:
         """Returns a number that grows with each change of what `refusal` depends on; 0 if nobody was ever refused."""
         if self._ahead.blocks_version is None:
-            self._ahead.blocks_version = self._sum_tally(BLOCKS)
+            self._ahead.blocks_version = self.sum_tally(BLOCKS)
         return self._ahead.blocks_version
 
     def person_salt(self) -> bytes:
         """Returns the salt of digests of JIDs, empty before the first erasure."""
-        row = self._db.row("SELECT salt FROM salt LIMIT 1")
+        row = self.db.row("SELECT salt FROM salt LIMIT 1")
         return bytes(row[0]) if row else b""
 
     def open_erasures(self) -> list[Erasure]:
         """Returns the erasures that have not ended. Their number is small."""
-        return [to_erasure(row) for row in self._db.rows(f"{ERASURE.select} WHERE jid <> '' ORDER BY started_us")]
+        return [to_erasure(row) for row in self.db.rows(f"{ERASURE.select} WHERE jid <> '' ORDER BY started_us")]
 
     def blocks(self, kind: ListKind) -> list[str]:
         """Returns the entries of a list, in their order. The list of an operator is short."""
         return [
-            str(row[0]) for row in self._db.rows("SELECT name FROM block WHERE kind = ? ORDER BY name", (kind.value,))
+            str(row[0]) for row in self.db.rows("SELECT name FROM block WHERE kind = ? ORDER BY name", (kind.value,))
         ]
 
     def refusal(self, bare: str, domain: str) -> Refusal | None:
@@ -50,7 +50,7 @@ class BlockReads(NodeReads):
         """
         if not self.blocks_version():
             return None
-        if self._number("SELECT EXISTS (SELECT 1 FROM erasure WHERE jid = ? AND jid <> '')", (bare,)):
+        if self.number("SELECT EXISTS (SELECT 1 FROM erasure WHERE jid = ? AND jid <> '')", (bare,)):
             return Refusal.ERASING
         salt = self.person_salt()
         names: list[str] = []
@@ -61,18 +61,18 @@ class BlockReads(NodeReads):
         if self._is_on(ListKind.DENY, names):
             return Refusal.DENIED
         has_allowed = "SELECT EXISTS (SELECT 1 FROM block WHERE kind = ?)"
-        if self._number(has_allowed, (ListKind.ALLOW.value,)) and not self._is_on(ListKind.ALLOW, names):
+        if self.number(has_allowed, (ListKind.ALLOW.value,)) and not self._is_on(ListKind.ALLOW, names):
             return Refusal.NOT_ALLOWED
         return None
 
     def _is_on(self, kind: ListKind, names: Sequence[str]) -> bool:
         marks = ", ".join("?" * len(names))
         statement = f"SELECT EXISTS (SELECT 1 FROM block WHERE kind = ? AND name IN ({marks}))"
-        return bool(self._number(statement, (kind.value, *names)))
+        return bool(self.number(statement, (kind.value, *names)))
 
     def subscription_nos(self, bare: str, limit: int) -> list[int]:
         """Returns the numbers of the subscriptions of a bare JID and its resources, those to deleted nodes included."""
-        rows = self._db.rows("SELECT sub_no FROM subscription WHERE bare = ? ORDER BY sub_no LIMIT ?", (bare, limit))
+        rows = self.db.rows("SELECT sub_no FROM subscription WHERE bare = ? ORDER BY sub_no LIMIT ?", (bare, limit))
         return [row[0] for row in rows]
 
 
@@ -85,23 +85,23 @@ class BlockWrites(NodeWrites, BlockReads):
         Without the lock, a process on PostgreSQL could commit an item of a person behind the erasure of this person.
         """
         if self._ahead.blocks_version is None:
-            self._db.lock_text(BLOCKS, shared=True)
+            self.db.lock_text(BLOCKS, shared=True)
         return super().blocks_version()
 
     def change_blocks(self) -> None:
         """Begins a change of what `refusal` depends on: waits for the transactions that have asked for it."""
-        self._db.lock_text(BLOCKS)
-        self._add_tally(BLOCKS, 1)
+        self.db.lock_text(BLOCKS)
+        self.add_tally(BLOCKS, 1)
         self._ahead.blocks_version = None
 
     def set_person_salt(self, salt: bytes) -> None:
         """Stores the salt, which never changes."""
-        self._change("INSERT INTO salt (salt) VALUES (?)", (salt,))
+        self.change("INSERT INTO salt (salt) VALUES (?)", (salt,))
 
     def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
         """Adds entries to a list. Entries that it has stay."""
         self.change_blocks()
-        self._db.run_many(
+        self.db.run_many(
             "INSERT INTO block (kind, name) VALUES (?, ?) ON CONFLICT (kind, name) DO NOTHING",
             [(kind.value, name) for name in names],
         )
@@ -109,4 +109,4 @@ class BlockWrites(NodeWrites, BlockReads):
     def remove_blocks(self, kind: ListKind, names: Collection[str]) -> None:
         """Removes entries of a list."""
         self.change_blocks()
-        self._db.run_many("DELETE FROM block WHERE kind = ? AND name = ?", [(kind.value, name) for name in names])
+        self.db.run_many("DELETE FROM block WHERE kind = ? AND name = ?", [(kind.value, name) for name in names])

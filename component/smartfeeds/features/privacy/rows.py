@@ -75,19 +75,19 @@ class ErasureReads(BlockReads):
 
     def erasure(self, person: Person) -> Erasure | None:
         """Returns the erasure of a person, also after its end."""
-        row = self._db.row(f"{ERASURE.select} WHERE digest = ?", (person.digest(self.person_salt()),))
+        row = self.db.row(f"{ERASURE.select} WHERE digest = ?", (person.digest(self.person_salt()),))
         return to_erasure(row) if row else None
 
     def newest_erasures(self, limit: int) -> list[Erasure]:
         """Returns the erasures that began last, those that have ended included. All of them are read."""
         return [
             to_erasure(row)
-            for row in self._db.rows(f"{ERASURE.select} ORDER BY started_us DESC, digest LIMIT ?", (limit,))
+            for row in self.db.rows(f"{ERASURE.select} ORDER BY started_us DESC, digest LIMIT ?", (limit,))
         ]
 
     def items_after(self, item_no: int, limit: int) -> list[ItemOfNode]:
         """Returns items of all nodes, deleted nodes included, by item_no behind a number."""
-        rows = self._db.rows(
+        rows = self.db.rows(
             f"SELECT node_no, {ITEM_ROW} FROM item WHERE item_no > ? ORDER BY item_no LIMIT ?", (item_no, limit)
         )
         return [ItemOfNode(row[0], item) for row, item in zip(rows, to_items([row[1:] for row in rows]), strict=True)]
@@ -100,11 +100,11 @@ class ErasureReads(BlockReads):
         # Only the index of the facets of an item may serve this: the others would be read for each item, from the first
         # to the last item of the person. So the facet is an expression, and `states` is needed, which they do not have.
         statement = (
-            f"SELECT f.item_no FROM item i {self._db.ordered_join} facet f"
+            f"SELECT f.item_no FROM item i {self.db.ordered_join} facet f"
             " ON f.node_no = i.node_no AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ?"
             f" AND {without_index('f.facet')} IN (?, ?) AND f.states > 0"
         )
-        return {row[0] for row in self._db.rows(statement, (first_no, last_no, *facets))}
+        return {row[0] for row in self.db.rows(statement, (first_no, last_no, *facets))}
 
     def person_rows(self, person: Person) -> list[PersonRow]:
         """Returns the rows of a person that are removed at once (`JidUse.ROW`). The cost grows with the tables."""
@@ -134,35 +134,35 @@ class ErasureReads(BlockReads):
         statement = f"SELECT {key}, {column} FROM {table}"
         if person.hint and (table, column) not in _BYTES:
             statement, params = f"{statement} WHERE lower({column}) LIKE ?", (f"%{_like(person.hint)}%",)
-        rows = self._db.rows(statement, params)
+        rows = self.db.rows(statement, params)
         return [PersonRow(table, column, row[:width], row[width]) for row in rows if person.is_in(row[width])]
 
     def files_owned(self, jid: str) -> list[FeedFile]:
         """Returns the files of a bare JID."""
-        return [FeedFile(*row) for row in self._db.rows(f"{FILE.select} WHERE owner = ?", (jid,))]
+        return [FeedFile(*row) for row in self.db.rows(f"{FILE.select} WHERE owner = ?", (jid,))]
 
     def is_file_used(self, file: FeedFile) -> bool:
         """Returns whether an item refers to a file."""
         statement = "SELECT EXISTS (SELECT 1 FROM file_use WHERE node_no = ? AND file_id = ?)"
-        return bool(self._number(statement, (file.node_no, file.file_id)))
+        return bool(self.number(statement, (file.node_no, file.file_id)))
 
     def affiliated_nodes(self, jid: str) -> list[int]:
         """Returns the numbers of the nodes with an affiliation of a bare JID, deleted nodes included."""
-        rows = self._db.rows("SELECT node_no FROM affiliation WHERE jid = ? ORDER BY node_no", (jid,))
+        rows = self.db.rows("SELECT node_no FROM affiliation WHERE jid = ? ORDER BY node_no", (jid,))
         return [row[0] for row in rows]
 
     def contact_keys(self, jid: str) -> list[tuple[str, str]]:
         """Returns the keys of the contacts with a bare JID, or at an address of the service that begins with it."""
-        rows = self._db.rows("SELECT address, jid FROM contact WHERE jid = ? OR address = ?", (jid, jid))
+        rows = self.db.rows("SELECT address, jid FROM contact WHERE jid = ? OR address = ?", (jid, jid))
         return [(row[0], row[1]) for row in rows]
 
     def nodes_created_by(self, jid: str) -> list[int]:
         """Returns the numbers of the nodes that a bare JID created, deleted nodes included."""
-        return [row[0] for row in self._db.rows("SELECT node_no FROM node WHERE creator = ?", (jid,))]
+        return [row[0] for row in self.db.rows("SELECT node_no FROM node WHERE creator = ?", (jid,))]
 
     def deleted_nodes(self) -> list[int]:
         """Returns the numbers of the deleted nodes whose rows are not removed yet."""
-        return [row[0] for row in self._db.rows("SELECT node_no FROM node WHERE state = 'deleted' ORDER BY node_no")]
+        return [row[0] for row in self.db.rows("SELECT node_no FROM node WHERE state = 'deleted' ORDER BY node_no")]
 
 
 def _like(text: str) -> str:
@@ -175,11 +175,11 @@ class ErasureWrites(BlockWrites, ErasureReads):
 
     def put_erasure(self, job: Erasure) -> None:
         """Stores a job, or replaces it. The person is refused from the first job on until it ends."""
-        former = self._db.row("SELECT jid FROM erasure WHERE digest = ?", (job.digest,))
+        former = self.db.row("SELECT jid FROM erasure WHERE digest = ?", (job.digest,))
         if former is None or former[0] != job.jid:
             self.change_blocks()
         values = (job.digest, job.jid, job.phase.value, job.place, dump_report(job), job.started_us, job.ended_us)
-        self._change(ERASURE.replace, values)
+        self.change(ERASURE.replace, values)
 
     def remove_rows(self, rows: Iterable[PersonRow]) -> int:
         """Removes rows and returns their number. Subscriptions must be removed one by one (`remove_subscription`)."""
@@ -187,7 +187,7 @@ class ErasureWrites(BlockWrites, ErasureReads):
         self.changes += 1
         self._ahead.clear()
         for table, key in keys:
-            self._db.run(f"DELETE FROM {table} WHERE {_match(KEYS[table])}", key)
+            self.db.run(f"DELETE FROM {table} WHERE {_match(KEYS[table])}", key)
         return len(keys)
 
     def replace_texts(self, rows: Iterable[PersonRow], person: Person, by: str) -> int:
@@ -195,7 +195,7 @@ class ErasureWrites(BlockWrites, ErasureReads):
         self.changes += 1
         count = 0
         for row in rows:
-            self._db.run(
+            self.db.run(
                 f"UPDATE {row.table} SET {row.column} = ? WHERE {_match(KEYS[row.table])}",
                 (person.replaced(row.text, by), *row.key),
             )
@@ -210,10 +210,10 @@ class ErasureWrites(BlockWrites, ErasureReads):
         """Replaces the creator of a node, who counts the node against a quota."""
         row = self._edit(node_no)
         if row.node.state.value == "live":
-            self._tally(NODES_IN, row.node.creator, -1)
-            self._tally(NODES_IN, creator, 1)
+            self.tally(NODES_IN, row.node.creator, -1)
+            self.tally(NODES_IN, creator, 1)
         row.node = row.node._replace(creator=creator)
-        self._db.run("UPDATE node SET creator = ? WHERE node_no = ?", (creator, node_no))
+        self.db.run("UPDATE node SET creator = ? WHERE node_no = ?", (creator, node_no))
 
     def rename_item(self, node_no: int, item_no: int, item_id: str, sync_id: str) -> None:
         """Replaces the ids of an item. Cursors that name the former id degrade to their time (SF-108)."""
@@ -224,7 +224,7 @@ class ErasureWrites(BlockWrites, ErasureReads):
         texts = (item_texts(former_id, publisher, former_sync_id), item_texts(item_id, publisher, sync_id))
         check ^= crc32(texts[0]) ^ crc32(texts[1])
         values = (item_id, sync_id, check, item_no)
-        self._db.run("UPDATE item SET id = ?, sync_id = ?, checksum = ? WHERE item_no = ?", values)
+        self.db.run("UPDATE item SET id = ?, sync_id = ?, checksum = ? WHERE item_no = ?", values)
         self._last_item = None
 
     def replace_content(self, item_no: int, payload: bytes, sync: bytes) -> None:
@@ -232,11 +232,11 @@ class ErasureWrites(BlockWrites, ErasureReads):
         self._ahead.clear()
         *texts, _ = self._texts(item_no)
         values = (payload, sync, checksum(payload, sync, item_texts(*texts)), item_no)
-        self._change("UPDATE item SET payload = ?, sync = ?, checksum = ? WHERE item_no = ?", values)
+        self.change("UPDATE item SET payload = ?, sync = ?, checksum = ? WHERE item_no = ?", values)
         self._last_item = None
 
     def _texts(self, item_no: int) -> Row:
-        row = self._db.row("SELECT id, publisher, sync_id, checksum FROM item WHERE item_no = ?", (item_no,))
+        row = self.db.row("SELECT id, publisher, sync_id, checksum FROM item WHERE item_no = ?", (item_no,))
         assert row is not None
         return row
 
@@ -247,15 +247,15 @@ class ErasureWrites(BlockWrites, ErasureReads):
         """
         self.changes += 1
         self._ahead.wildcards.pop(node_no, None)
-        self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
-        self._db.drop_documents([item.item_no])
-        self._db.put_documents({(item.item_no, 0): index_tokens(node_no, ANYTHING, {})})
+        self.db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
+        self.db.drop_documents([item.item_no])
+        self.db.put_documents({(item.item_no, 0): index_tokens(node_no, ANYTHING, {})})
         values = [
             (node_no, digest(name), item.modified_us, item.item_no, item.created_us, 1) for name in ANYTHING.facets
         ]
-        self._db.run_many(FACET.insert, values)
+        self.db.run_many(FACET.insert, values)
 
     def set_file_owner(self, file: FeedFile, owner: str) -> None:
         """Replaces the owner of a file."""
         statement = "UPDATE file SET owner = ? WHERE node_no = ? AND file_id = ?"
-        self._change(statement, (owner, file.node_no, file.file_id))
+        self.change(statement, (owner, file.node_no, file.file_id))

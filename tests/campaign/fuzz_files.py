@@ -14,7 +14,6 @@ from smartfeeds.features.cloud.messages import is_registration, read_notificatio
 from smartfeeds.features.cloud.protocol import CloudRequestError
 from smartfeeds.features.cloud.remote_calls import RemoteCallError
 from smartfeeds.features.documents.ess import read_either
-from smartfeeds.features.documents.opml import read_outline, write_outline
 from smartfeeds.features.hub.protocol import HubRequestError, read_request
 from smartfeeds.features.moving_in import erlang_terms, lua_terms
 from smartfeeds.features.moving_in.ejabberd_dump import read_ejabberd_dump
@@ -25,6 +24,7 @@ from smartfeeds.features.moving_in.prosody_sql import read_prosody
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.json_text import load_json
+from smartfeeds.formats.opml import read_outline, write_outline
 
 DATA = Path(__file__).parents[1] / "data"
 MOVING = Path(__file__).parents[1] / "features" / "moving_in" / "data"

@@ -11,10 +11,10 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import format_datetime
 from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.documents.ess import dumb_checksum, read_ess
-from smartfeeds.features.documents.opml import read_outline
-from smartfeeds.features.documents.rss_channel import Channel
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.opml import read_outline
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.importing import import_document
 from support.bearer import bearer
 from support.component import ALICE, BOB

@@ -11,9 +11,9 @@ import pytest
 from smartfeeds.core.times import format_datetime
 from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.documents.ess import dumb_checksum, read_nno
-from smartfeeds.features.documents.opml import read_outline
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import SourceSettings, new_source
+from smartfeeds.formats.opml import read_outline
 from smartfeeds.http import lists
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.service.requests import PullFeed

@@ -7,7 +7,7 @@ import pytest_asyncio
 from lxml import html
 
 from smartfeeds.features.accounts.token import TokenScope
-from smartfeeds.features.documents.opml import read_outline
+from smartfeeds.formats.opml import read_outline
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB

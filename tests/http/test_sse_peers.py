@@ -13,7 +13,6 @@ from lxml import etree
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.features.documents.http import document_writers
-from smartfeeds.features.documents.opml import ITEM_ID, read_outline
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
@@ -22,6 +21,7 @@ from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import dump_details
+from smartfeeds.formats.opml import ITEM_ID, read_outline
 from smartfeeds.formats.xml import canonical
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS

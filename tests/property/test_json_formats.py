@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from smartfeeds.core.model import Item
 from smartfeeds.errors import FeedError
-from smartfeeds.features.documents.activity import write_activities, write_activity
 from smartfeeds.features.documents.json_feed import write_json_feed
 from smartfeeds.formats import atom, xml
+from smartfeeds.formats.activity import write_activities, write_activity
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry

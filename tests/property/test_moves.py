@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smartfeeds.errors import FeedError
-from smartfeeds.features.documents.opml import MAX_LEVELS
+from smartfeeds.formats.opml import MAX_LEVELS
 from smartfeeds.sync.moves import FeedOutline, MoveStep, OutlineRow
 from smartfeeds.sync.outline import ROOT, parents_of
 from smartfeeds.sync.places import Place

@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.documents import opml
-from smartfeeds.features.documents.opml import (
+from smartfeeds.formats import opml
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.opml import (
     ListedFeed,
     Outline,
     OutlineDocument,
@@ -13,7 +14,6 @@ from smartfeeds.features.documents.opml import (
     write_list,
     write_outline,
 )
-from smartfeeds.formats.documents import read_document
 from support.effort import runs
 from support.outlines import listed_feeds
 

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.documents.rss_writer import write_rss
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.rss_writer import write_rss
 from support.effort import runs
 from support.entries import items
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from smartfeeds.features.documents.opml import ADDRESS, ListedFeed, OutlineDocument, flattened
+from smartfeeds.formats.opml import ADDRESS, ListedFeed, OutlineDocument, flattened
 
 
 def listed_feeds(document: OutlineDocument) -> Iterator[ListedFeed]:

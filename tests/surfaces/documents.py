@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from smartfeeds.cli import main
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.documents.rss_channel import Channel
 from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.formats.xml import parse_payload
 from support.component import DOMAIN

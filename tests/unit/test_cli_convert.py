@@ -15,10 +15,10 @@ from smartfeeds.errors import FeedError
 from smartfeeds.features.documents import ess
 from smartfeeds.features.documents.command import items_of
 from smartfeeds.features.documents.ess import read_ess
-from smartfeeds.features.documents.opml import ITEM_ID, NOTE, read_outline
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import head_of
 from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.opml import ITEM_ID, NOTE, read_outline
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from support.shell import Run, shell_in
 

@@ -10,8 +10,8 @@ from lxml import etree
 
 from smartfeeds.cli.reading import file_spool
 from smartfeeds.console import Exit
-from smartfeeds.features.documents.opml import read_outline
 from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.opml import read_outline
 from support.shell import Run, shell_in
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "data"

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.console import Exit
-from smartfeeds.features.documents.opml import Outline, read_outline
+from smartfeeds.formats.opml import Outline, read_outline
 from smartfeeds.sync.lexis import SSE_NS
 from support.shell import Run, shell_in
 

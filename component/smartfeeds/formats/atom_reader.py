@@ -14,8 +14,6 @@ from lxml import etree
 
 from smartfeeds.core.times import format_datetime, parse_datetime, parse_time, within_years
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.documents.rss_channel import Channel, foreign_elements
-from smartfeeds.features.polling.paging import paging_of
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import FANOUT_NS, take_additions
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
@@ -24,7 +22,9 @@ from smartfeeds.formats.growth import MAX_INHERITED_BYTES, check_size
 from smartfeeds.formats.items import LEFT_REASON, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import base_of, rebase, resolve
 from smartfeeds.formats.modules import complete_from_modules
+from smartfeeds.formats.paging import paging_of
 from smartfeeds.formats.plain import squeeze
+from smartfeeds.formats.rss_channel import Channel, foreign_elements
 from smartfeeds.formats.xhtml import XHTML_NS
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, language_of
 from smartfeeds.xml_names import parse_xml

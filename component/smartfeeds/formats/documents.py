@@ -9,16 +9,12 @@ from dataclasses import replace
 
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError, FormatError
-from smartfeeds.features.documents.activity import is_collection, read_activities
 from smartfeeds.features.documents.ess import looks_like_ess
 from smartfeeds.features.documents.json_feed import is_json_feed, read_json_feed
-from smartfeeds.features.documents.opml import OutlineDocument, is_outline, outline_of, single_outline
-from smartfeeds.features.documents.opml_items import read_lines
-from smartfeeds.features.documents.rss import read_rss, read_rss_item
-from smartfeeds.features.documents.rss_channel import rss_name
-from smartfeeds.features.polling.source_items import told_apart
 from smartfeeds.formats import atom
+from smartfeeds.formats.activity import is_collection, read_activities
 from smartfeeds.formats.atom_reader import from_atom03, read_atom
+from smartfeeds.formats.distinct import told_apart
 from smartfeeds.formats.encodings import in_utf8, in_utf8_exactly
 from smartfeeds.formats.growth import ItemGrowth, check_scope
 from smartfeeds.formats.items import FeedDocument, FeedDraft, ImportedItem, ItemDraft, SkippedItem
@@ -26,8 +22,12 @@ from smartfeeds.formats.json_text import json_feed_start, load_json, looks_like_
 from smartfeeds.formats.links import is_uri, rebase
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.namespaces import ATOM03_NS, RDF_NS
+from smartfeeds.formats.opml import OutlineDocument, is_outline, outline_of, single_outline
+from smartfeeds.formats.opml_items import read_lines
 from smartfeeds.formats.payload import accept_payload, with_id_and_title
 from smartfeeds.formats.refusals import check_kind, json_refusal, root_refusal
+from smartfeeds.formats.rss import read_rss, read_rss_item
+from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element
 
 _NO_TIME = -(2**63)

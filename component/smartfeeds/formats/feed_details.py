@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from smartfeeds.core.model import Node
-from smartfeeds.features.documents.rss import PAGES
-from smartfeeds.features.documents.rss_channel import CHANNEL_PARTS, NO_CHANNEL, Channel, OwnCloud
-from smartfeeds.features.documents.rss_writer import GENERATOR, write_rss
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import is_uri
+from smartfeeds.formats.rss import PAGES
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS, NO_CHANNEL, Channel, OwnCloud
+from smartfeeds.formats.rss_writer import GENERATOR, write_rss
 
 # A node's options are read with each request. The elements of other namespaces of a podcast take 2,000 bytes.
 MAX_DETAILS_BYTES = 16_384

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from smartfeeds.core.times import TIME_RANGE_US
 from smartfeeds.errors import FeedError
-from smartfeeds.features.documents.rss_channel import Channel
-from smartfeeds.features.polling.paging import NO_PAGING, Paging
+from smartfeeds.formats.paging import NO_PAGING, Paging
 from smartfeeds.formats.payload import Payload
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import Element
 
 T = TypeVar("T")

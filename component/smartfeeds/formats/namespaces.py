@@ -7,8 +7,8 @@ from typing import Final
 
 from lxml import etree
 
-from smartfeeds.features.documents.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.xml import Element, strict_parser
 from smartfeeds.xml_names import parse_xml
 

@@ -11,8 +11,6 @@ from typing import Final
 from lxml import etree
 
 from smartfeeds.errors import FormatError
-from smartfeeds.features.authoring.microformats import PROPERTIES, fill
-from smartfeeds.features.polling.paging import Paging
 from smartfeeds.formats import atom
 from smartfeeds.formats.documents import collected
 from smartfeeds.formats.encodings import utf8_page
@@ -22,6 +20,8 @@ from smartfeeds.formats.items import FeedDocument, FeedDraft, ItemDraft, Skipped
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.json_text import Json
 from smartfeeds.formats.links import is_uri, rebase, resolve
+from smartfeeds.formats.microformats import PROPERTIES, fill
+from smartfeeds.formats.paging import Paging
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.refusals import page_refusal, page_title
 from smartfeeds.formats.xml import Element

@@ -6,17 +6,17 @@ from types import MappingProxyType
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.documents.activity import write_activities
 from smartfeeds.features.documents.ess import NnoEntry, dumb_checksum, write_ess
 from smartfeeds.features.documents.json_feed import write_json_feed
-from smartfeeds.features.documents.opml_items import write_items
 from smartfeeds.features.documents.rss092 import CHANNEL_PARTS as RSS092_PARTS
 from smartfeeds.features.documents.rss092 import write_rss092
-from smartfeeds.features.documents.rss_channel import CHANNEL_PARTS
-from smartfeeds.features.documents.rss_writer import write_rss
+from smartfeeds.formats.activity import write_activities
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
+from smartfeeds.formats.opml_items import write_items
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS
+from smartfeeds.formats.rss_writer import write_rss
 
 
 @dataclass(slots=True)

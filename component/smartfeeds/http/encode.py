@@ -12,12 +12,12 @@ from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import SSE
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import Order
-from smartfeeds.features.documents.activity import write_activity
-from smartfeeds.features.documents.rss_channel import OwnCloud
+from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.json_text import dump_json
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.queries import ALL, FeedQuery
 from smartfeeds.http.sync_json import write_shared

@@ -12,10 +12,10 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope
-from smartfeeds.features.documents.rss_channel import OwnCloud
 from smartfeeds.features.pages.feed_style import STYLED_HEADERS, XML, style_language, with_style
 from smartfeeds.features.pages.frame import PAGE_HEADERS, Frame, ReadWriting, frame_of
 from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import Authenticate, HttpCall

@@ -20,7 +20,6 @@ from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import ALL_FEEDS
 from smartfeeds.features.documents.ess import NnoEntry, write_nno
-from smartfeeds.features.documents.opml import ListedFeed, write_list
 from smartfeeds.features.pages.feed_list import ListPage, feed_list
 from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of
 from smartfeeds.features.pages.river import NODE_PLACE, parse_node_place
@@ -30,6 +29,7 @@ from smartfeeds.features.polling.source import Source
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.formats.opml import ListedFeed, write_list
 from smartfeeds.formats.writers import nno_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache

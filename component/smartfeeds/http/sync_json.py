@@ -7,7 +7,7 @@ set are omitted.
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
-from smartfeeds.features.documents.activity import write_activity
+from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.xml import parse_stored

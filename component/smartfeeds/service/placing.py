@@ -10,7 +10,7 @@ from typing import Final
 from smartfeeds.core.model import Edge, Item, Node, NodeKind, Slice
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.features.documents.opml import OPML_NS
+from smartfeeds.formats.opml import OPML_NS
 from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_located
 from smartfeeds.service.items import write_state
 from smartfeeds.service.preconditions import check_expected, item_tag

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
-from smartfeeds.features.documents.opml import alone
-from smartfeeds.features.documents.opml_items import outline_of_entry
-from smartfeeds.features.documents.rss_writer import write_rss_item
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.opml import alone
+from smartfeeds.formats.opml_items import outline_of_entry
 from smartfeeds.formats.payload import payload_of
+from smartfeeds.formats.rss_writer import write_rss_item
 from smartfeeds.formats.xml import canonical, parse_stored
 from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.record import Version

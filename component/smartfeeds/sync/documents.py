@@ -16,13 +16,13 @@ from lxml import etree
 
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError, FormatError
-from smartfeeds.features.documents.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_reader import FeedScope, adopt
 from smartfeeds.formats.crowds import CrowdCheck
 from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.growth import MAX_INHERITED_BYTES, ItemGrowth, check_scope, check_size
 from smartfeeds.formats.links import rebase
+from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.xml import (
     MAX_PAYLOAD_BYTES,
     STRICT_OPTIONS,

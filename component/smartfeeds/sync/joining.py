@@ -13,9 +13,9 @@ from typing import Protocol
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.text import to_nss
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.documents.rss_channel import rss_name
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import string_of
+from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.arriving import as_entry
 from smartfeeds.sync.bindings import to_rss, with_payloads

@@ -14,9 +14,9 @@ from lxml import etree
 
 from smartfeeds.core.text import escape
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.documents.rss_channel import rss_name
 from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC, SYNC_NAMESPACES, SYNCS
 from smartfeeds.formats.payload import Payload, payload_of
+from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, parse_stored, replace_by_text
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.lexis import (

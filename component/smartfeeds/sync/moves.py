@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.documents.opml import MAX_LEVELS
+from smartfeeds.formats.opml import MAX_LEVELS
 from smartfeeds.sync.outline import ROOT, Tree, parents_of, walk
 from smartfeeds.sync.places import Place, places_in, tree_of
 

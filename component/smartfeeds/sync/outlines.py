@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.documents.opml import (
+from smartfeeds.formats.atom import with_child
+from smartfeeds.formats.opml import (
     MAX_LEVELS,
     Outline,
     OutlineDocument,
@@ -19,7 +20,6 @@ from smartfeeds.features.documents.opml import (
     read_outline,
     write_outline,
 )
-from smartfeeds.formats.atom import with_child
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
 from smartfeeds.sync.documents import DocumentPiece
 from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, JoinReport

@@ -8,7 +8,7 @@ service on the way (FS-012).
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from smartfeeds.features.documents.opml import MAX_LEVELS, OPML_NS
+from smartfeeds.formats.opml import MAX_LEVELS, OPML_NS
 from smartfeeds.sync.outline import ROOT, Tree, break_cycles
 from smartfeeds.sync.record import Version
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from smartfeeds.core.model import Item
-from smartfeeds.features.documents.opml_items import outline_head
-from smartfeeds.features.documents.rss_writer import RSS_END, rss_head
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.opml_items import outline_head
+from smartfeeds.formats.rss_writer import RSS_END, rss_head
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sync.bindings import in_form
 from smartfeeds.sync.documents import FeedFormat

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from smartfeeds.features.polling.source_entries import (
     DocumentEntry,
     EntryKey,
-    EntryWords,
     SourceEntry,
     assign_items,
-    link_key,
 )
+from smartfeeds.formats.distinct import EntryWords, link_key
 
 
 def assign(document, known=()):

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.features.documents.rss_channel import CHANNEL_PARTS, Channel, Cloud
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import MAX_DETAILS_BYTES, FeedDetails, dump_details, load_details
 from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel, Cloud
 
 PAGE = "http://e.example/"
 FULL = Channel(

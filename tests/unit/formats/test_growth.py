@@ -7,10 +7,9 @@ from lxml import etree
 
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.documents import rss
 from smartfeeds.features.documents.ess import NnoEntry
 from smartfeeds.features.nno import entries as nno
-from smartfeeds.formats import atom, documents, html_tags, plain, xml
+from smartfeeds.formats import atom, documents, html_tags, plain, rss, xml
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.growth import ITEM_BYTES, MAX_FACTOR

@@ -8,7 +8,6 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.documents.json_feed import JSON_NS, write_json_feed
-from smartfeeds.features.documents.rss_channel import Channel
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
@@ -16,6 +15,7 @@ from smartfeeds.formats.entry import EntryLink, EntrySource, EntryText, Person, 
 from smartfeeds.formats.items import FormatLoss
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, load_json
 from smartfeeds.formats.payload import complete_entry
+from smartfeeds.formats.rss_channel import Channel
 from support.entries import accept_entry
 
 US = 1304942400_000_000

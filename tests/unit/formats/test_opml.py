@@ -7,8 +7,10 @@ import pytest
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.documents import opml
-from smartfeeds.features.documents.opml import (
+from smartfeeds.formats import atom, opml, xml
+from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.opml import (
     CHANGED,
     ListedFeed,
     Outline,
@@ -17,11 +19,8 @@ from smartfeeds.features.documents.opml import (
     write_list,
     write_outline,
 )
-from smartfeeds.features.documents.opml_items import write_items
-from smartfeeds.features.documents.rss_channel import Channel
-from smartfeeds.formats import atom, xml
-from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.opml_items import write_items
+from smartfeeds.formats.rss_channel import Channel
 from support.entries import accept_entry
 from support.outlines import listed_feeds
 

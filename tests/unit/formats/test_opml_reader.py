@@ -4,13 +4,13 @@ import pytest
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
-from smartfeeds.features.documents.opml import ListedFeed, read_outline, write_list
-from smartfeeds.features.documents.opml_items import write_items
 from smartfeeds.features.polling.source_lists import feeds_of
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import EntryLink, TextKind, read_entry
+from smartfeeds.formats.opml import ListedFeed, read_outline, write_list
+from smartfeeds.formats.opml_items import write_items
 
 NOON_US = parse_datetime("2011-05-09T12:00:00Z")
 HOUR_US = 3_600_000_000

@@ -6,11 +6,11 @@ import pytest
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
-from smartfeeds.features.documents.rss_channel import Channel, Cloud
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import head_of
+from smartfeeds.formats.rss_channel import Channel, Cloud
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from support.entries import accept_entry
 from support.validity import rss092_faults

@@ -5,8 +5,6 @@ import pytest
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.core.times import parse_datetime
-from smartfeeds.features.documents.rss_channel import Channel, Cloud, cloud_element
-from smartfeeds.features.documents.rss_writer import write_rss, write_rss_item
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom_feed import FeedHead
@@ -14,6 +12,8 @@ from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FormatLoss
 from smartfeeds.formats.payload import means_the_same
+from smartfeeds.formats.rss_channel import Channel, Cloud, cloud_element
+from smartfeeds.formats.rss_writer import write_rss, write_rss_item
 from support.entries import accept_entry
 from support.xml_work import xml_work
 

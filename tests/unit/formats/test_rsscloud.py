@@ -31,8 +31,8 @@ from smartfeeds.features.cloud.protocol import (
     read_form,
 )
 from smartfeeds.features.cloud.remote_calls import RemoteCall, RemoteCallError, RemoteValue, read_message
-from smartfeeds.features.documents.rss_channel import Cloud, cloud_element
 from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.rss_channel import Cloud, cloud_element
 from support.golden import GOLDEN
 
 GOLD = GOLDEN["rsscloud"]

@@ -4,11 +4,11 @@ import pytest
 
 from smartfeeds.core.model import Item
 from smartfeeds.features.documents.json_feed import write_json_feed
-from smartfeeds.features.documents.rss_channel import Channel
-from smartfeeds.features.documents.rss_writer import write_rss
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.rss_channel import Channel
+from smartfeeds.formats.rss_writer import write_rss
 
 NAMED = "addresses that a reader might run (javascript, vbscript, data)"
 

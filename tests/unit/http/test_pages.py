@@ -15,7 +15,6 @@ from smartfeeds.core.options import DETAILS, NodeOptions
 from smartfeeds.core.text import words
 from smartfeeds.core.urls import subscribe_uri
 from smartfeeds.core.view import BARE, SMART, View, parse_view
-from smartfeeds.features.documents.rss_channel import Channel
 from smartfeeds.features.pages.article import article
 from smartfeeds.features.pages.faces import HUES, hue, initials
 from smartfeeds.features.pages.feed_list import ListPage, feed_list
@@ -26,6 +25,7 @@ from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.feed_details import dump_details
 from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
 from smartfeeds.http.queries import read_query

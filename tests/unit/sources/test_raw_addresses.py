@@ -8,11 +8,11 @@ from html import escape
 import pytest
 
 from smartfeeds.features.documents.json_feed import write_json_feed
-from smartfeeds.features.documents.opml_items import write_items
 from smartfeeds.features.documents.rss092 import write_rss092
-from smartfeeds.features.documents.rss_writer import write_rss
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.opml_items import write_items
+from smartfeeds.formats.rss_writer import write_rss
 from support.polling import NODE, PATH, running_polling
 from support.world import OWNER
 

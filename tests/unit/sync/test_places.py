@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.features.documents.opml import MAX_LEVELS
+from smartfeeds.formats.opml import MAX_LEVELS
 from smartfeeds.sync.outline import walk
 from smartfeeds.sync.places import Place, place_of, places_in, tree_of, with_place
 from smartfeeds.sync.record import ForeignMarkup, HistoryRecord, Version

@@ -14,8 +14,6 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.urls import ENTRIES, feed_path, media_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.token import TokenScope, covers
-from smartfeeds.features.authoring import microformats
-from smartfeeds.features.authoring.microformats import ENTRY_TYPE, Properties
 from smartfeeds.features.authoring.micropub_requests import (
     TOKEN_FIELD,
     MicropubRequest,
@@ -28,9 +26,11 @@ from smartfeeds.features.authoring.micropub_requests import (
     values_of,
 )
 from smartfeeds.features.authoring.uploads import Uploads
+from smartfeeds.formats import microformats
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
 from smartfeeds.formats.xml import Element, parse_stored
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring import microformats
-from smartfeeds.features.authoring.microformats import ENTRY_TYPE, Properties
+from smartfeeds.formats import microformats
 from smartfeeds.formats.json_text import Json
+from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
 from smartfeeds.http.multipart import Parts
 
 TOKEN_FIELD = "access_token"  # noqa: S105 - the name of a field

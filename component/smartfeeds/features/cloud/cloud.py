@@ -58,7 +58,7 @@ from smartfeeds.features.cloud.requests import (
     topic_of,
     topics_for,
 )
-from smartfeeds.features.documents.rss_channel import OwnCloud
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.net.addresses import plain_address
 from smartfeeds.net.callbacks import TOTAL_S, CallbackAnswer, CallbackClient
 from smartfeeds.service.context import Context, check_expired

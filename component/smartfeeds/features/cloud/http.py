@@ -21,7 +21,7 @@ from smartfeeds.features.cloud.messages import (
 )
 from smartfeeds.features.cloud.protocol import HELLO, MAX_BODY_BYTES, CloudRequest, CloudRequestError, read_form
 from smartfeeds.features.cloud.remote_calls import RemoteCall, RemoteCallError
-from smartfeeds.features.documents.rss_channel import OwnCloud
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall

@@ -28,8 +28,8 @@ from smartfeeds.features.cloud.remote_calls import (
     local_name,
     read_message,
 )
-from smartfeeds.features.documents.rss_channel import Cloud, OwnCloud
 from smartfeeds.formats.json_text import dump_json, load_json, looks_like_json
+from smartfeeds.formats.rss_channel import Cloud, OwnCloud
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 XML_TYPE: Final = "text/xml; charset=utf-8"

@@ -16,8 +16,6 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import harmless
 from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import FeedError
-from smartfeeds.features.documents.rss_channel import Channel
-from smartfeeds.features.polling.paging import Paging
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, Person
@@ -27,7 +25,9 @@ from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_
 from smartfeeds.formats.links import is_absolute, is_uri, resolve
 from smartfeeds.formats.losses import EXTENSIONS, icon_losses, losses_of
 from smartfeeds.formats.modules import PREVIEW
+from smartfeeds.formats.paging import Paging
 from smartfeeds.formats.plain import squeeze
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import new_element
 
 VERSION = "https://jsonfeed.org/version/1.1"

@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import escape
 from smartfeeds.core.web_address import uri_of
-from smartfeeds.features.documents.rss_channel import cloud_element
-from smartfeeds.features.documents.rss_writer import (
+from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.dates import format_rfc822
+from smartfeeds.formats.entry import NO_TEXT, Entry, read_entry
+from smartfeeds.formats.items import FormatLoss, WrittenDocument
+from smartfeeds.formats.losses import losses_of
+from smartfeeds.formats.rss_channel import cloud_element
+from smartfeeds.formats.rss_writer import (
     category_element,
     enclosure_element,
     source_element,
     texts_of,
     web_enclosures,
 )
-from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.dates import format_rfc822
-from smartfeeds.formats.entry import NO_TEXT, Entry, read_entry
-from smartfeeds.formats.items import FormatLoss, WrittenDocument
-from smartfeeds.formats.losses import losses_of
 
 RSS092_SPECIFICATION = "http://backend.userland.com/rss092"
 CHANNEL_PARTS = frozenset({"language", "cloud", "managing_editor", "web_master"})

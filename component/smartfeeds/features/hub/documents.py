@@ -13,9 +13,9 @@ from smartfeeds.core.urls import entry_path, hub_path
 from smartfeeds.core.view import View
 from smartfeeds.delivery.slices import items_after, mark_at, newest_cursor
 from smartfeeds.features.callbacks.topics import Topic
-from smartfeeds.features.documents.rss_channel import OwnCloud
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.feed_details import head_of_node
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.formats.writers import ATOM_TYPE, WRITERS, FeedExport
 from smartfeeds.service.context import Context
 from smartfeeds.service.damage import note_damaged

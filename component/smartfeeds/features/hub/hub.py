@@ -40,7 +40,6 @@ from smartfeeds.features.callbacks.registrations import (
 )
 from smartfeeds.features.callbacks.results import DeliveryResults
 from smartfeeds.features.callbacks.topics import TopicError, is_below, read_topic
-from smartfeeds.features.documents.rss_channel import OwnCloud
 from smartfeeds.features.hub.documents import DocumentDesk, DocumentKey, TopicBatch, key_of_document, read_topic_batch
 from smartfeeds.features.hub.protocol import (
     LEASE_DEFAULT_S,
@@ -55,6 +54,7 @@ from smartfeeds.features.hub.protocol import (
 )
 from smartfeeds.features.hub.questions import HubQuestions
 from smartfeeds.features.hub.requests import HUB, Verdict, deny, store_question, topic_of
+from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.service.consumers import waiting_items
 from smartfeeds.service.context import Context, check_expired

@@ -12,7 +12,6 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import parse_number
 from smartfeeds.core.urls import RIVER, entry_path, feed_path, river_path
-from smartfeeds.features.documents.activity import write_activity
 from smartfeeds.features.pages.feed_style import STYLED, STYLED_HEADERS, XML, style_language, with_style
 from smartfeeds.features.pages.frame import frame_of
 from smartfeeds.features.pages.river import ENTRY_PLACE, parse_entry_place
@@ -26,6 +25,7 @@ from smartfeeds.features.pages.river_requests import (
     Headlines,
     River,
 )
+from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import title_of

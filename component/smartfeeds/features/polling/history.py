@@ -9,12 +9,12 @@ from functools import partial
 from typing import Final
 
 from smartfeeds.errors import FeedError
-from smartfeeds.features.polling.paging import Paging
 from smartfeeds.features.polling.reading import SourceDocument
 from smartfeeds.features.polling.source import Source, host_of
 from smartfeeds.features.polling.source_entries import EntryKey
 from smartfeeds.features.polling.source_import import known_keys
 from smartfeeds.features.polling.source_items import SourceItem
+from smartfeeds.formats.paging import Paging
 from smartfeeds.net.fetch import FetchError, shown
 from smartfeeds.service.feeds import FeedService
 

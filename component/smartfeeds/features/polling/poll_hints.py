@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from smartfeeds.features.documents.rss_channel import DAYS
 from smartfeeds.features.polling.source import NO_HINTS, DocumentHints
 from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.rss_channel import DAYS
 from smartfeeds.formats.xml import parse_stored
 
 SYNDICATION_NS: Final = "http://purl.org/rss/1.0/modules/syndication/"

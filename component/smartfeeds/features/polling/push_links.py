@@ -14,7 +14,6 @@ from lxml import etree
 from smartfeeds.core.push_targets import HTTP_POST, PushTarget
 from smartfeeds.core.text import counted
 from smartfeeds.errors import FeedError
-from smartfeeds.features.documents.rss_channel import MAX_PORT, PROTOCOLS, rss_children, rss_name
 from smartfeeds.features.polling.source import PushKind
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import ATOM_NS
@@ -23,6 +22,7 @@ from smartfeeds.formats.html_page import parse_page
 from smartfeeds.formats.json_text import Json, load_json, looks_like_json
 from smartfeeds.formats.links import base_of, rebase, resolve
 from smartfeeds.formats.loader import load
+from smartfeeds.formats.rss_channel import MAX_PORT, PROTOCOLS, rss_children, rss_name
 from smartfeeds.formats.xml import Element
 
 _LINK: Final = f"{{{ATOM_NS}}}link"

@@ -13,7 +13,6 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.view import View, matches
 from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.features.documents.ess import looks_like_ess, read_either
-from smartfeeds.features.documents.opml import read_outline
 from smartfeeds.features.polling.poll_hints import poll_hints
 from smartfeeds.features.polling.polls import REPAIRED
 from smartfeeds.features.polling.push_links import NO_LINKS, PushLinks, document_links, push_links
@@ -25,6 +24,7 @@ from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.encodings import in_utf8
 from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.opml import read_outline
 from smartfeeds.formats.web_page import PAGE_FORMAT, read_page
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sync.copies import origin_of

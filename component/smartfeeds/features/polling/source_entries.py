@@ -4,14 +4,14 @@ Feeds repeat ids, change them all at once, or have none. The service therefore r
 and compares a document with what it remembers. All functions are pure.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-_WEB: Final = re.compile(r"^https?://(?:www\.)?", re.IGNORECASE)
+from smartfeeds.formats.distinct import NO_WORDS, WEB, EntryWords
+
 _STARTS: Final = ("http://", "https://", "http://www.", "https://www.")
 _SEPARATOR: Final = "\n"  # no link contains one
 # So many remembered entries of one link are compared by their words, the newest ones; their items must be read.
@@ -46,17 +46,6 @@ class EntryKey(NamedTuple):
     def page(self) -> "EntryKey":
         """The key with the link alone."""
         return EntryKey(self.identity, self.link.partition(_SEPARATOR)[0])
-
-
-class EntryWords(NamedTuple):
-    """What an entry says: title and text, or digests of them, and the time of publication. "" and None are unknown."""
-
-    title: str = ""
-    text: str = ""
-    published_us: int | None = None
-
-
-NO_WORDS: Final = EntryWords()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +83,9 @@ class NewId(Protocol):
     def __call__(self, *parts: str) -> str: ...
 
 
-def link_key(link: str) -> str:
-    """A link without scheme, www and slash at its end, which feeds change without meaning another page."""
-    return _WEB.sub("", link).rstrip("/")
-
-
 def respellings(text: str) -> list[str]:
     """The address with the other scheme, and with or without www; none if the text is no web address."""
-    place = _WEB.sub("", text)
+    place = WEB.sub("", text)
     return [] if place == text else [start + place for start in _STARTS if start + place != text]
 
 

@@ -7,15 +7,12 @@ from typing import Final
 
 from smartfeeds.core.model import QUIET, Item, Node, NodeEvent
 from smartfeeds.core.options import FormFields
-from smartfeeds.features.documents.rss_channel import Channel
 from smartfeeds.features.polling import polls as polling
 from smartfeeds.features.polling.lists import follow_list
-from smartfeeds.features.polling.paging import HISTORY_NS
 from smartfeeds.features.polling.source import HostPause, Source, SourceState, publisher_of
 from smartfeeds.features.polling.source_entries import (
     EntryKey,
     EntryPresence,
-    EntryWords,
     SourceEntry,
     assign_items,
     is_version,
@@ -26,8 +23,11 @@ from smartfeeds.features.prefetch.enclosures import note_enclosures
 from smartfeeds.features.prefetch.held_items import held_items, hold_back
 from smartfeeds.features.prefetch.held_release import release_held
 from smartfeeds.formats.atom import derived_id, digest_id, id_and_updated
+from smartfeeds.formats.distinct import EntryWords
 from smartfeeds.formats.items import FeedDocument, ImportedItem
+from smartfeeds.formats.paging import HISTORY_NS
 from smartfeeds.formats.payload import Payload
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
 from smartfeeds.service.items import next_key

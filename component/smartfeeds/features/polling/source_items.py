@@ -5,8 +5,7 @@ A digest of the content decides whether an entry has changed. Two forms of an en
 """
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final, NamedTuple
@@ -14,33 +13,31 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from smartfeeds.core.public_address import without_secrets
-from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
-from smartfeeds.features.polling.source_entries import (
-    NO_WORDS,
-    DocumentEntry,
-    EntryKey,
-    EntryWords,
-    link_key,
-    respellings,
-)
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.features.polling.source_entries import DocumentEntry, EntryKey, respellings
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
+from smartfeeds.formats.distinct import (
+    DIGEST_CHARACTERS,
+    NO_WORDS,
+    EntryWords,
+    link_key,
+    page_of,
+    places_of,
+    rewritten,
+    words_in,
+)
 from smartfeeds.formats.items import FeedDocument, ImportedItem, SkippedItem
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.payload import Payload, payload_of
-from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
+from smartfeeds.formats.xml import Element, canonical, parse_stored
 
 MAX_ITEMS: Final = 1_000
 MAX_ITEM_BYTES: Final = 1_000_000
 # A date that lies further ahead than this is wrong; clocks and time zones account for less.
 MAX_AHEAD_US: Final = 86_400 * US_PER_S
-# Two entries of one id may be two versions of one.
-_LEAST_WITHOUT_IDS: Final = 3
-_NO_TIME: Final = -(2**63)
-_DIGEST_CHARACTERS: Final = 32
 # The service sets atom:id, and atom:source has the changing title of the feed.
 _OWN: Final = frozenset({atom.ID, atom.SOURCE})
-_TEXTS: Final = (atom.TITLE, atom.SUMMARY, atom.CONTENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +84,7 @@ def source_items(document: FeedDocument, first_url: str, ignore: Collection[str]
             skipped.append(SkippedItem(index, f"{len(item.payload)} bytes; the limit of an item is {MAX_ITEM_BYTES}"))
             continue
         root = parse_stored(item.payload)
-        link = _page_of(root)
+        link = page_of(root)
         # A feed without ids has ids made by its reader. White space alone is no id.
         entry_id = item.id.strip() or link
         identity = digest_id(first_url, entry_id or canonical(root).decode())
@@ -96,7 +93,7 @@ def source_items(document: FeedDocument, first_url: str, ignore: Collection[str]
         # A page without a path is that of a site. Entries that link to it may come one after the other.
         is_home = page == home or set(page).isdisjoint("/?")
         item = replace(item, id=identity)
-        entries.append(SourceItem(item, page, content_digest(root, ignore), _words_in(root), is_home, respelt))
+        entries.append(SourceItem(item, page, content_digest(root, ignore), words_in(root), is_home, respelt))
     entries = _distinct(entries, skipped)
     if len(entries) > MAX_ITEMS:
         reason = f"the document has more than {MAX_ITEMS} items; the newest ones were kept"
@@ -112,26 +109,9 @@ def _with_source(entry: SourceItem, document: FeedDocument, first_url: str) -> S
     return replace(entry, item=replace(entry.item, payload=payload))
 
 
-def _page_of(root: Element) -> str:
-    links = root.iterchildren(atom.LINK)
-    return next((link.get("href", "").strip() for link in links if link.get("rel", "alternate") == "alternate"), "")
-
-
 def entry_words(payload: bytes) -> EntryWords:
     """The title of a stored entry, a digest of its text or else of its enclosures, and the time of its publication."""
-    return _words_in(parse_stored(payload))
-
-
-def _words_in(root: Element) -> EntryWords:
-    title, *texts = [
-        "" if (node := root.find(tag)) is None else " ".join(atom.string_of(node).split()) for tag in _TEXTS
-    ]
-    published = root.findtext(atom.PUBLISHED)
-    # An episode without a text is told apart by its file.
-    files = [link.get("href", "") for link in root.iterchildren(atom.LINK) if link.get("rel") == "enclosure"]
-    text = "\n".join(filter(None, texts)) or "\n".join(files)
-    digest = sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS] if text else ""
-    return EntryWords(title, digest, parse_datetime(published) if published else None)
+    return words_in(parse_stored(payload))
 
 
 def _distinct(entries: Iterable[SourceItem], skipped: list[SkippedItem]) -> list[SourceItem]:
@@ -141,102 +121,13 @@ def _distinct(entries: Iterable[SourceItem], skipped: list[SkippedItem]) -> list
         groups.setdefault(entry.item.id, []).append((place, entry))
     distinct: list[tuple[int, SourceItem]] = []
     for group in groups.values():
-        different = _different([entry for _, entry in group])
+        different = places_of([entry for _, entry in group])
         for number, (place, entry) in enumerate(group):
             if number in different:
                 distinct.append((place, entry))
             else:
                 skipped.append(SkippedItem(place, "a newer item is the same"))
     return [entry for _, entry in sorted(distinct, key=lambda pair: pair[0])]
-
-
-def _different(group: Sequence[SourceItem]) -> set[int]:
-    """The places of those entries of one identity, oldest first, that are no older version of another one."""
-    # A later place is newer, except where times say otherwise.
-    newest, *others = sorted(range(len(group)), key=lambda place: (_time_us(group[place].item), place), reverse=True)
-    comparison = _Comparison(group)
-    comparison.add(group[newest])
-    different = {newest}
-    for place in others:
-        if not group[newest].item.deleted and not comparison.is_known(group[place]):
-            comparison.add(group[place])
-            different.add(place)
-    return different
-
-
-def told_apart(items: Sequence[ImportedItem]) -> dict[int, ImportedItem]:
-    """The entries among items of a document that have one id, oldest first, by their places (SRC-069).
-
-    If they have no id, but one link or an id that is no id, each of several entries gets an id of that link or id and
-    of its own words, the same one in each document with several of them. A document that is read once may be a history
-    with several versions of an entry, so more than the titles must differ (A-124). Empty if only the newest counts.
-    """
-    group = [_compared(item) for item in items]
-    parts = [{entry.link for entry in group}, {entry.words.text for entry in group}]
-    if _Comparison(group).has_id or not (items[0].by_link or len(group) in map(len, parts)):
-        return {}
-    different = _different(group)
-    if len(different) == 1:
-        return {place: items[place] for place in different}
-    uses = Counter(group[place].words[:2] for place in different)
-    apart: dict[int, ImportedItem] = {}
-    for place in sorted(different):
-        item, words = items[place], group[place].words
-        date = str(words.published_us) if uses[words[:2]] > 1 else ""
-        own_id = digest_id(item.id, *words[:2], *filter(None, [date]))
-        payload = item.payload if item.deleted else _rewritten(item.payload, (), own_id, None)
-        apart[place] = replace(item, id=own_id, payload=payload)
-    return apart
-
-
-def _compared(item: ImportedItem) -> SourceItem:
-    root = parse_stored(item.payload)
-    return SourceItem(item, link_key(_page_of(root)), words=_words_in(root))
-
-
-def _time_us(item: ImportedItem) -> int:
-    return _NO_TIME if item.time_us is None else item.time_us
-
-
-class _Comparison:
-    """Compares the entries of one identity.
-
-    An id tells entries apart if it is one (`has_id`): three entries with one id and three titles do not have ids.
-    Entries with the same id are versions of one entry, unless link and words differ, or both title and text. Entries
-    without an id are the same if their words and dates are.
-    """
-
-    def __init__(self, group: Iterable[SourceItem]) -> None:
-        entries = [entry for entry in group if not entry.item.deleted]
-        titles = {entry.words.title for entry in entries} - {""}
-        self.has_id = not entries[:1] or not (
-            entries[0].item.by_link or len(titles) == len(entries) >= _LEAST_WITHOUT_IDS
-        )
-        self._count = 0
-        self._links: set[str] = set()
-        self._parts: set[tuple[str, str, str]] = set()
-        self._dates: dict[tuple[str, str], set[int | None]] = {}
-
-    def add(self, entry: SourceItem) -> None:
-        """Adds an entry to those that are known."""
-        title, text, published_us = entry.words
-        self._count += 1
-        self._links.add(entry.link)
-        self._parts |= {(entry.link, "title", title), (entry.link, "text", text)}
-        self._dates.setdefault((title, text), set()).add(published_us)
-
-    def is_known(self, entry: SourceItem) -> bool:
-        """Whether a known entry is the same one."""
-        title, text, published_us = entry.words
-        if entry.item.deleted:
-            return self._count > 0
-        dates = self._dates.get((title, text))
-        if not self.has_id:
-            return dates is not None and (None in dates or published_us is None or published_us in dates)
-        if dates is not None or entry.link not in self._links:
-            return dates is not None
-        parts = {(entry.link, "title", title), (entry.link, "text", text)}
-        return not (title and text) or not parts.isdisjoint(self._parts)
 
 
 def content_digest(root: Element, ignore: Collection[str] = ()) -> str:
@@ -255,7 +146,7 @@ def content_digest(root: Element, ignore: Collection[str] = ()) -> str:
     for name in ignore:
         if name.startswith("?"):
             content = _parameter(name[1:]).sub(rb"\1", content)
-    return sha256(content).hexdigest()[:_DIGEST_CHARACTERS]
+    return sha256(content).hexdigest()[:DIGEST_CHARACTERS]
 
 
 def _parameter(name: str) -> re.Pattern[bytes]:
@@ -290,23 +181,8 @@ def fitted(item: ImportedItem, now_us: int, created_us: int | None, atom_id: str
     changed_us = now_us if created_us is not None and updated_us is None else None
     payload = item.payload
     if drop or atom_id or changed_us is not None:
-        payload = _rewritten(payload, drop, atom_id, changed_us)
+        payload = rewritten(payload, drop, atom_id, changed_us)
     return replace(item, published_us=published_us, updated_us=updated_us, payload=payload)
-
-
-def _rewritten(payload: bytes, drop: Collection[str], atom_id: str, updated_us: int | None) -> Payload:
-    root = parse_stored(payload)
-    for child in list(root.iterchildren(*drop)) if drop else []:
-        root.remove(child)
-    values = [(atom.ID, atom_id), (atom.UPDATED, "" if updated_us is None else format_datetime(updated_us))]
-    for tag, text in values:
-        if text:
-            node = root.find(tag)
-            if node is None:
-                node = new_element(tag, {None: atom.ATOM_NS})
-                root.insert(0, node)
-            node.text = text
-    return Payload.of(root)
 
 
 def with_source(payload: bytes, feed_id: str, title: str, url: str) -> Payload:

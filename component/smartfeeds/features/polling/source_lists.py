@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.urls import xmpp_uri
-from smartfeeds.features.documents.opml import (
+from smartfeeds.features.polling.source import Source
+from smartfeeds.formats.atom import SYNCS
+from smartfeeds.formats.opml import (
     ADDRESS,
     ListedFeed,
     Outline,
@@ -17,8 +19,6 @@ from smartfeeds.features.documents.opml import (
     read_outline,
     write_list,
 )
-from smartfeeds.features.polling.source import Source
-from smartfeeds.formats.atom import SYNCS
 from smartfeeds.formats.xml import parse_stored
 
 

@@ -12,8 +12,6 @@ from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, ope
 from smartfeeds.console import print_err, print_lines, print_out, progress_bar
 from smartfeeds.core.model import Item
 from smartfeeds.errors import FeedError
-from smartfeeds.features.documents.opml import write_outline
-from smartfeeds.features.documents.opml_items import outline_of_entry
 from smartfeeds.features.sync_documents.sync_import import (
     DocumentItem,
     ImportReport,
@@ -28,6 +26,8 @@ from smartfeeds.formats.atom_feed import write_feed
 from smartfeeds.formats.documents import document_bytes, read_document, read_lines_by_index
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, FormatLoss
+from smartfeeds.formats.opml import write_outline
+from smartfeeds.formats.opml_items import outline_of_entry
 from smartfeeds.formats.writers import IN_ATOM, WRITERS, FeedExport, report_channel
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.net.fetch import shown

@@ -16,10 +16,7 @@ from dataclasses import replace
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
-from smartfeeds.features.documents import opml
-from smartfeeds.features.documents.opml import CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline, OutlineDocument, flattened
-from smartfeeds.features.documents.rss_channel import NO_CHANNEL, source_cloud, source_cloud_element
-from smartfeeds.formats import atom
+from smartfeeds.formats import atom, opml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, read_entry
@@ -27,7 +24,9 @@ from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.losses import losses_of
+from smartfeeds.formats.opml import CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline, OutlineDocument, flattened
 from smartfeeds.formats.plain import LOOKS_LIKE_HTML
+from smartfeeds.formats.rss_channel import NO_CHANNEL, source_cloud, source_cloud_element
 from smartfeeds.formats.xml import canonical, parse_stored
 
 # The type of a link to a feed of any format, as in `type="rss"` of a subscription list.

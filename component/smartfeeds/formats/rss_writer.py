@@ -15,8 +15,6 @@ from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.urls import harmless
 from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import FeedError
-from smartfeeds.features.documents.rss import CONTENT_ENCODED, CONTENT_NS, is_mail
-from smartfeeds.features.documents.rss_channel import RSS_NAMESPACES, channel_elements
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom import ATOM_NS, derived_id
@@ -38,6 +36,8 @@ from smartfeeds.formats.links import is_absolute, resolve, resolve_uri
 from smartfeeds.formats.losses import icon_losses, losses_of
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.plain import LOOKS_LIKE_HTML
+from smartfeeds.formats.rss import CONTENT_ENCODED, CONTENT_NS, is_mail
+from smartfeeds.formats.rss_channel import RSS_NAMESPACES, channel_elements
 from smartfeeds.formats.xml import XML_BASE, Element, parse_stored
 
 GENERATOR = "smartfeeds"

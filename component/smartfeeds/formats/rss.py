@@ -12,8 +12,6 @@ from typing import NamedTuple
 from lxml import etree
 
 from smartfeeds.core.text import is_language_range
-from smartfeeds.features.documents.rss_channel import first_text, read_channel, rss_children, rss_name
-from smartfeeds.features.polling.paging import paging_of
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom import ATOM_NS, string_of
@@ -25,7 +23,9 @@ from smartfeeds.formats.items import FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import is_uri, rebase, resolve
 from smartfeeds.formats.modules import complete_from_modules, is_whole_text
 from smartfeeds.formats.namespaces import RDF_NS
+from smartfeeds.formats.paging import paging_of
 from smartfeeds.formats.plain import LOOKS_LIKE_HTML, html_text, squeeze
+from smartfeeds.formats.rss_channel import first_text, read_channel, rss_children, rss_name
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, language_of, parse_stored
 
 CONTENT_NS = "http://purl.org/rss/1.0/modules/content/"

@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.features.presence.caps import Caps, DiscoInfo, Identity
+from smartfeeds.xmpp.caps import Caps, DiscoInfo, Identity
 from support.component import (
     ALICE,
     BOB,

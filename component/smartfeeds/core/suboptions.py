@@ -7,8 +7,10 @@ from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import BOOLEANS, PUBSUB, FieldType, Values
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.presence.states import SHOWS
 
+ONLINE = "online"  # a presence without <show/> (RFC 6121 section 4.7.2.1)
+# The states of an available resource, as `pubsub#show-values` names them (XEP-0060 section 16.4.2).
+SHOWS = ("away", "chat", "dnd", ONLINE, "xa")
 # The value of `expire` for a subscription that ends when the subscriber goes offline (XEP-0060 section 12.5).
 PRESENCE = "presence"
 # Marks a subscription whose items the chat bot delivers. It is no field of a form, because only the bot sets it

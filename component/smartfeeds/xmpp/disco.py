@@ -18,11 +18,11 @@ from smartfeeds.core.urls import entry_path, feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot.stanzas import FEATURES as CHAT_FEATURES
-from smartfeeds.features.presence.caps import Caps, CapsKey, DiscoInfo, Identity
 from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp import service_queries
+from smartfeeds.xmpp.caps import INFO_QUERY, Caps, CapsKey, DiscoInfo, Identity
 from smartfeeds.xmpp.commands import Command, CommandList, ListCommands, table_of
 from smartfeeds.xmpp.decode import ACTIONS
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
@@ -30,7 +30,6 @@ from smartfeeds.xmpp.encode import attribute_bytes, encode_result_set, node_attr
 from smartfeeds.xmpp.forms import FormField, encode_form, option_field, parse_submit
 from smartfeeds.xmpp.side import XmppSide
 
-INFO_QUERY = ns.tag(ns.DISCO_INFO, "query")
 ITEMS_QUERY = ns.tag(ns.DISCO_ITEMS, "query")
 PUBSUB_COMMAND = f"{ns.PUBSUB}#"
 _FILTER = ns.tag(ns.FILTER, "filter")

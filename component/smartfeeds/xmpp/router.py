@@ -30,7 +30,6 @@ from smartfeeds.features.bot.stanzas import (
     MessageError,
     RoomInvitation,
     RoomPresence,
-    error_condition,
     read_room_presence,
 )
 from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
@@ -63,7 +62,7 @@ from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.screening import LARGE_ITEM
 from smartfeeds.xmpp.service_queries import service_readers
 from smartfeeds.xmpp.side import Reader, Response, ResponseEncoder, XmppSide, body_only
-from smartfeeds.xmpp.stanza_errors import encode_error
+from smartfeeds.xmpp.stanza_errors import encode_error, error_condition
 
 log = structlog.get_logger()
 

@@ -10,7 +10,11 @@ from smartfeeds.core.text import attribute, escape, is_xml_text
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.requests import GetSubscribeOptions, Request, SetSubscribeOptions
 from smartfeeds.xmpp.calls import own_spelling
-from smartfeeds.xmpp.namespaces import COMMANDS, ERRORS, STANZAS
+from smartfeeds.xmpp.elements import Element
+from smartfeeds.xmpp.namespaces import COMMANDS, ERRORS, STANZAS, tag
+from smartfeeds.xmpp.parsing import COMPONENT_NS
+
+_ERROR = tag(COMPONENT_NS, "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +121,14 @@ def error_answer(request: "Mapping[str, str] | etree._Attrib", domain: str, cond
     swapped = (("id", request.get("id")), ("to", request.get("from")), ("from", address))
     head = "".join(f" {name}='{attribute(value)}'" for name, value in swapped if value is not None)
     return b"<iq type='error'%b>%b</iq>" % (head.encode(), encode_error(FeedError(condition)))
+
+
+def error_condition(stanza: Element) -> str:
+    """Returns the defined condition of an error stanza, or an empty text."""
+    prefix = tag(STANZAS, "")
+    for error in stanza.iterchildren(_ERROR):
+        for child in error.iterchildren("*"):
+            name: str = child.tag
+            if name.startswith(prefix) and not name.endswith("}text"):
+                return name.removeprefix(prefix)
+    return ""

@@ -1,7 +1,7 @@
 """Which resources request the notifications of which nodes."""
 
-from smartfeeds.features.presence.caps import CapsKey
 from smartfeeds.features.presence.interests import Interest, Interests
+from smartfeeds.xmpp.caps import CapsKey
 
 PHONE, DESK = CapsKey("sha-1", "phone"), CapsKey("sha-1", "desk")
 BOB = Interest("bob@x/phone", "feeds.x", 5)

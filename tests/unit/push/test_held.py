@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from smartfeeds.core.consumers import HELD, held_consumer
-from smartfeeds.features.presence.caps import CapsKey
 from smartfeeds.features.presence.interests import Interest
 from smartfeeds.features.presence.states import Resource
 from smartfeeds.push.audience import hold
 from smartfeeds.push.batch import read_held_batch
+from smartfeeds.xmpp.caps import CapsKey
 from support.world import ALICE, BOB, FEED, SERVICE, World
 
 CONSUMER = held_consumer(1, 1)

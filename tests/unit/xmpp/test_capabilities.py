@@ -8,7 +8,7 @@ import pytest
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.features.presence import capabilities
 from smartfeeds.features.presence.capabilities import CapabilityReader
-from smartfeeds.features.presence.caps import Caps, CapsKey
+from smartfeeds.xmpp.caps import Caps, CapsKey
 from smartfeeds.xmpp.elements import Element
 
 FEEDS = "feeds.example"

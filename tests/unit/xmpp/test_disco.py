@@ -11,8 +11,8 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import BARE, CREATED, PARAMETERS, SMART, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.presence.capabilities import read_info
 from smartfeeds.service import requests as r
+from smartfeeds.xmpp.caps import read_info
 from smartfeeds.xmpp.commands import ListCommands
 from smartfeeds.xmpp.disco import Disco, ServiceInfo, capabilities
 from unit.xmpp.wire import ACTOR, DATA, PS, RSM, SERVICE, canonical, field, parse, submit

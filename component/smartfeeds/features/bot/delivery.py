@@ -38,7 +38,7 @@ from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.follows import chat_subscriptions
 from smartfeeds.features.bot.render import Links, render_item, render_list
 from smartfeeds.features.bot.schedule import due_us
-from smartfeeds.features.bot.stanzas import MessageKind, OutgoingChat, encode_message, error_condition
+from smartfeeds.features.bot.stanzas import MessageKind, OutgoingChat, encode_message
 from smartfeeds.formats.xml import Element
 from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.damage import note_damaged
@@ -47,6 +47,7 @@ from smartfeeds.service.pulls import WHOLE, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.texts import ENGLISH, Texts
+from smartfeeds.xmpp.stanza_errors import error_condition
 
 ITEMS = 20  # of one message: as many as a person reads in one piece
 SINGLE = 3  # up to so many items come as messages of their own, to which people can reply

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import LinkError
 from smartfeeds.features.bot.delivery import Call
-from smartfeeds.features.presence.capabilities import read_info
-from smartfeeds.features.presence.caps import DiscoInfo
 from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.caps import DiscoInfo, read_info
 
 ANSWER_S = 10.0  # the person who has written waits for this
 VALID_S = 60.0  # a domain may be given to something else while the link stays

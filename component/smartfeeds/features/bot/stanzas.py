@@ -14,12 +14,12 @@ from smartfeeds.service.requests import Request
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.stanza_errors import error_condition
 
 ANY_TYPE = ""  # in the table of messages: a message of any type
 MessageKind = Literal["chat", "groupchat"]
 
 _BODY = ns.tag(COMPONENT_NS, "body")
-_ERROR = ns.tag(COMPONENT_NS, "error")
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _DELAY = ns.tag(ns.DELAY, "delay")
 _REPLY = ns.tag(ns.REPLY, "reply")
@@ -228,17 +228,6 @@ def read_room_presence(element: Element, sender: Jid, address: str) -> RoomPrese
         frozenset(status.get("code") or "" for status in details.iterfind(_STATUS)),
         destroyed=details.find(_DESTROY) is not None,
     )
-
-
-def error_condition(stanza: Element) -> str:
-    """Returns the defined condition of an error stanza, or an empty text."""
-    prefix = ns.tag(ns.STANZAS, "")
-    for error in stanza.iterchildren(_ERROR):
-        for child in error.iterchildren("*"):
-            name: str = child.tag
-            if name.startswith(prefix) and not name.endswith("}text"):
-                return name.removeprefix(prefix)
-    return ""
 
 
 # The readers of messages by the type of the message and the tag of a child.

@@ -5,13 +5,14 @@
 from collections.abc import Callable
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.features.bot.stanzas import ChatService, MessageError, error_condition, read_room_presence
+from smartfeeds.features.bot.stanzas import ChatService, MessageError, read_room_presence
 from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.service.requests import Request
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.calls import AddressReader
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.stanza_errors import error_condition
 
 _PRESENCE = ns.tag(COMPONENT_NS, "presence")
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from smartfeeds.core.model import NO_OPTIONS
 from smartfeeds.core.options import PUBSUB, FormFields
+from smartfeeds.core.suboptions import SHOWS
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime, within_years
 from smartfeeds.features.moving_in.erlang_terms import Atom, Term
 from smartfeeds.features.moving_in.moved import MovedProblem, MovedSubscription
-from smartfeeds.features.presence.states import SHOWS
 
 OTHER_STORAGE: Final = "mod_pubsub may use another storage (its db_type)"
 AFFILIATIONS: Final[Mapping[str, str]] = {

@@ -13,11 +13,9 @@ from functools import partial
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import LinkError
-from smartfeeds.features.presence.caps import Caps, CapsKey, DiscoForm, DiscoInfo, Identity
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.disco import INFO_QUERY
+from smartfeeds.xmpp.caps import Caps, CapsKey, DiscoInfo, read_info
 from smartfeeds.xmpp.elements import Element
-from smartfeeds.xmpp.forms import FORM_TYPE, X
 from smartfeeds.xmpp.tasks import Tasks
 
 CAPS = ns.tag(ns.CAPS, "c")
@@ -31,12 +29,7 @@ REQUESTS_MAX = 20
 PERIOD_S = 600.0
 BUDGETS = 10_000  # bare JIDs whose requests are counted; the oldest is dropped
 WAITING_MAX = 10_000  # resources whose capabilities are being requested; further ones receive no notifications
-# Elements of a response. Known clients have some hundred features, so a greater response is an attack.
-PARTS_MAX = 2_000
 TEXT_MAX = 1_000  # characters of an attribute of <c/>
-_LANGUAGE = ns.tag("http://www.w3.org/XML/1998/namespace", "lang")
-_PARTS = {name: ns.tag(ns.DISCO_INFO, name) for name in ("identity", "feature")}
-_FIELD, _VALUE = ns.tag(ns.DATA, "field"), ns.tag(ns.DATA, "value")
 
 # Parameters: type of the IQ, recipient, payload, seconds to wait. Raises LinkError, TimeoutError.
 Call = Callable[[str, str, bytes, float], Awaitable[Element]]
@@ -58,32 +51,6 @@ def read_caps(presence: Element) -> Caps | None:
     if not (function and ver and node) or max(map(len, (function, ver, node))) > TEXT_MAX:
         return None
     return Caps(CapsKey(function, ver), node)
-
-
-def read_info(response: Element) -> DiscoInfo | None:
-    """Returns the information in a response; None if the response has none or more than `PARTS_MAX` elements."""
-    query = response.find(INFO_QUERY)
-    if response.get("type") != "result" or query is None or sum(1 for _ in query.iter()) > PARTS_MAX:
-        return None
-    identities = tuple(
-        Identity(each.get("category", ""), each.get("type", ""), each.get(_LANGUAGE, ""), each.get("name", ""))
-        for each in query.iterchildren(_PARTS["identity"])
-    )
-    features = tuple(each.get("var", "") for each in query.iterchildren(_PARTS["feature"]))
-    forms = (_read_form(each) for each in query.iterchildren(X))
-    return DiscoInfo(identities, features, tuple(form for form in forms if form is not None))
-
-
-def _read_form(form: Element) -> DiscoForm | None:
-    """Returns a form, or None if it has no hidden FORM_TYPE: such a form is no part of the hash."""
-    form_type, fields = None, []
-    for field in form.iterchildren(_FIELD):
-        values = tuple(value.text or "" for value in field.iterchildren(_VALUE))
-        if field.get("var") != FORM_TYPE:
-            fields.append((field.get("var", ""), values))
-        elif field.get("type") == "hidden" and values:
-            form_type = values[0]
-    return None if form_type is None else (form_type, tuple(fields))
 
 
 class CapabilityReader:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from smartfeeds.features.presence.caps import CapsKey
+from smartfeeds.xmpp.caps import CapsKey
 
 # Known clients request at most 30 nodes. Together the limits bound the names in memory to 200,000.
 KEYS_MAX = 2_000

@@ -4,11 +4,8 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
-from smartfeeds.features.presence.caps import Caps
-
-ONLINE = "online"  # a presence without <show/> (RFC 6121 section 4.7.2.1)
-# The states of an available resource, as `pubsub#show-values` names them (XEP-0060 section 16.4.2).
-SHOWS = ("away", "chat", "dnd", ONLINE, "xa")
+from smartfeeds.core.suboptions import ONLINE, SHOWS
+from smartfeeds.xmpp.caps import Caps
 
 
 class ContactState(StrEnum):

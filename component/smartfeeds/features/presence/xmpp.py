@@ -17,11 +17,11 @@ import structlog
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.last_items import LastItems
+from smartfeeds.core.suboptions import ONLINE, SHOWS
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError, LinkError, StoreError
 from smartfeeds.features.presence.capabilities import Call, CapabilityReader, encode_caps, read_caps
-from smartfeeds.features.presence.caps import Caps, CapsKey
 from smartfeeds.features.presence.interests import Interest, Interests
 from smartfeeds.features.presence.requests import (
     AVAILABLE,
@@ -38,13 +38,14 @@ from smartfeeds.features.presence.requests import (
     has_temporary,
     list_temporary,
 )
-from smartfeeds.features.presence.states import ONLINE, SHOWS, Availability, Contact, Resource
+from smartfeeds.features.presence.states import Availability, Contact, Resource
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
 from smartfeeds.service.steps import WriteStep
 from smartfeeds.service.subscriptions import STEP
 from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.caps import Caps, CapsKey
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import encode_last_item
 from smartfeeds.xmpp.outbox import Outbox

@@ -1,4 +1,4 @@
-"""Entity capabilities: what a client can do, by the hash of its service discovery information (XEP-0115).
+"""Service discovery information, and its name as entity capabilities: what a client can do, by the hash (XEP-0115).
 
 A presence names the information by its hash. The service requests the information once, verifies the hash, and uses it
 for every client that sends the same hash.
@@ -10,6 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.elements import Element
+from smartfeeds.xmpp.forms import FORM_TYPE, X
+
+INFO_QUERY = ns.tag(ns.DISCO_INFO, "query")
+# Elements of a response. Known clients have some hundred features, so a greater response is an attack.
+PARTS_MAX = 2_000
+_LANGUAGE = ns.tag("http://www.w3.org/XML/1998/namespace", "lang")
+_PARTS = {name: ns.tag(ns.DISCO_INFO, name) for name in ("identity", "feature")}
+_FIELD, _VALUE = ns.tag(ns.DATA, "field"), ns.tag(ns.DATA, "value")
 NOTIFY = "+notify"  # the end of a feature that requests notifications of a node (XEP-0060 section 9.2)
 # The names of hash functions: those of IANA, which XEP-0115 uses, and those of hashlib.
 _HASHES = {"sha-1": "sha1", "sha-224": "sha224", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512"}
@@ -92,3 +102,29 @@ class DiscoInfo:
             for var, values in sorted(fields):
                 yield var
                 yield from sorted(values)
+
+
+def read_info(response: Element) -> DiscoInfo | None:
+    """Returns the information in a response; None if the response has none or more than `PARTS_MAX` elements."""
+    query = response.find(INFO_QUERY)
+    if response.get("type") != "result" or query is None or sum(1 for _ in query.iter()) > PARTS_MAX:
+        return None
+    identities = tuple(
+        Identity(each.get("category", ""), each.get("type", ""), each.get(_LANGUAGE, ""), each.get("name", ""))
+        for each in query.iterchildren(_PARTS["identity"])
+    )
+    features = tuple(each.get("var", "") for each in query.iterchildren(_PARTS["feature"]))
+    forms = (_read_form(each) for each in query.iterchildren(X))
+    return DiscoInfo(identities, features, tuple(form for form in forms if form is not None))
+
+
+def _read_form(form: Element) -> DiscoForm | None:
+    """Returns a form, or None if it has no hidden FORM_TYPE: such a form is no part of the hash."""
+    form_type, fields = None, []
+    for field in form.iterchildren(_FIELD):
+        values = tuple(value.text or "" for value in field.iterchildren(_VALUE))
+        if field.get("var") != FORM_TYPE:
+            fields.append((field.get("var", ""), values))
+        elif field.get("type") == "hidden" and values:
+            form_type = values[0]
+    return None if form_type is None else (form_type, tuple(fields))

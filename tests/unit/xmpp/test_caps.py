@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.features.presence.caps import DiscoInfo, Identity
+from smartfeeds.xmpp.caps import DiscoInfo, Identity
 
 FEATURES = tuple(f"http://jabber.org/protocol/{name}" for name in ("muc", "disco#items", "disco#info", "caps"))
 CLIENT = Identity("client", "pc", "", "Client")

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from browser.test_hostile_entries import EVIL, HOSTILE
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.browser import Opener, enter
 from support.component import ALICE

@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import expect
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.browser import Opener, enter
 from support.chat import write

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.token import SCOPES
 from smartfeeds.demo.process import free_port
-from smartfeeds.features.accounts.token import SCOPES
 from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.service.requests import CreateNode, Subscribe
 from smartfeeds.store.base import OpenMode

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app.config import SECTIONS
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.view import PARAMETERS
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.http import negotiation as n
 from smartfeeds.http import posts
 from smartfeeds.http.http_errors import STATUSES

@@ -14,7 +14,8 @@ import aiohttp
 import pytest
 
 from smartfeeds.core.options import KIND
-from smartfeeds.features.accounts.token import Token, TokenScope, digest_of, write_token
+from smartfeeds.core.token import Token, TokenScope
+from smartfeeds.features.accounts.bearer import digest_of, write_token
 from smartfeeds.features.accounts.tokens import add_token
 from smartfeeds.formats.atom import ATOM_NS
 from support.component import DATA, DOMAIN, OWNER, PS

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.privacy.blocking import add_entries
 from smartfeeds.features.privacy.blocklist import ListKind
 from support.bearer import bearer

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.http.conditions import representation_mark
 from support.bearer import bearer
 from support.component import ALICE

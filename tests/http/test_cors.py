@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.component import ALICE, CAROL
 from support.web import Got, Web, WebStarter

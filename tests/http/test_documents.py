@@ -9,7 +9,7 @@ from lxml import etree
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import format_datetime
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.documents.ess import dumb_checksum, read_ess
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument

@@ -9,7 +9,7 @@ import pytest_asyncio
 from lxml import etree, html
 from yarl import URL
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, CAROL, DOMAIN, entry
 from support.web import Got, Web, WebStarter

@@ -10,7 +10,7 @@ from aiohttp import web as aioweb
 from lxml import etree
 
 from smartfeeds.core.model import NO_LIMIT
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.prefetch.enclosure import Enclosure, digest_of

@@ -5,7 +5,7 @@ import json
 import pytest
 from lxml import etree, html
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, DOMAIN

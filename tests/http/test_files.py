@@ -9,7 +9,7 @@ from lxml import etree
 from structlog.testing import capture_logs
 from yarl import URL
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.authoring import uploads
 from smartfeeds.features.authoring.files import remove_unused_files
 from smartfeeds.features.authoring.requests import GRACE_US

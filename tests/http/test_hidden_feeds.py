@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
 from support.web import Got, Web

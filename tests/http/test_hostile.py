@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from smartfeeds import telemetry
+from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.errors import StoreError, UnknownOutcomeError
-from smartfeeds.features.accounts.token import Token, TokenScope
 from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.http import router, server
 from smartfeeds.http.negotiation import ATOM

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree, html
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service.importing import import_document
 from support.api_requests import tear

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
+from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import FeedError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service.importing import import_document
 from support.bearer import bearer

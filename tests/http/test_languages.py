@@ -10,7 +10,7 @@ import pytest_asyncio
 from lxml import etree, html
 
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, NodeKind
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.pages.problem_page import TITLES
 from smartfeeds.http.http_errors import STATUSES
 from smartfeeds.texts import DOMAIN, LOCALE

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smartfeeds.core.times import format_datetime
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.documents.ess import dumb_checksum, read_nno
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import SourceSettings, new_source

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 from yarl import URL
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.component import ALICE, BOB
 from support.web import Got, Web, WebStarter

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from lxml import html
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.formats.opml import read_outline
 from support.bearer import bearer
 from support.browsing import sign_in

@@ -11,8 +11,8 @@ import pytest
 from openapi_spec_validator import validate
 
 from smartfeeds.core.options import OPTIONS
+from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import StoreError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.openapi import document as document_of
 from smartfeeds.http.operations import Operation

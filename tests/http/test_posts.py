@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from lxml import etree
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.formats.post import Post
 from smartfeeds.formats.xml import Element
 from smartfeeds.http import posts

@@ -8,9 +8,9 @@ import asyncio
 
 import pytest
 
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import RIVER
 from smartfeeds.delivery import changes
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.accounts.tokens import revoke_token
 from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.http.lists import CACHE_US

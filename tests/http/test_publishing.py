@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from lxml import etree
 
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import StoreError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.http import bodies
 from smartfeeds.service.requests import GetItem
 from support.bearer import bearer

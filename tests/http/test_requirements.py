@@ -8,8 +8,8 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.position import parse_position
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.view import PARAMETERS, parse_view
-from smartfeeds.features.accounts.token import TokenScope
 from support.bearer import bearer
 from support.component import ALICE, DOMAIN, ok
 from support.routes import document

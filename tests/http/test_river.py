@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 import pytest
 from lxml import etree, html
 
-from smartfeeds.features.accounts.token import ALL_FEEDS, TokenScope
+from smartfeeds.core.token import ALL_FEEDS, TokenScope
 from smartfeeds.features.pages import river_requests as river
 from support.bearer import bearer
 from support.browsing import sign_in

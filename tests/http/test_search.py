@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 from lxml import html
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.pages import river_requests as river
 from smartfeeds.features.pages.highlight import mark_text
 from support.bearer import bearer

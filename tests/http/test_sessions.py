@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.accounts.session import IDLE_S, RENEWED_S, form_token
 from smartfeeds.features.accounts.sessions import EndSessions
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.accounts.tokens import revoke_token
 from support.bearer import bearer
 from support.browsing import FORM, SignedIn, sign_in

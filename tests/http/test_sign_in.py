@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import FeedError
 from smartfeeds.features.accounts.sign_ins import LIFETIME_S, PER_ADDRESS, PER_JID, WRONG_CODES
-from smartfeeds.features.accounts.token import TokenScope
 from support.bearer import bearer
 from support.browsing import FORM, SESSION_COOKIE, sign_in
 from support.chat import body_of, write

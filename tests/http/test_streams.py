@@ -10,8 +10,9 @@ import pytest
 import pytest_asyncio
 from lxml import etree
 
+from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.delivery.changes import WatchedNodes
-from smartfeeds.features.accounts.token import Token, TokenScope, digest_of, write_token
+from smartfeeds.features.accounts.bearer import digest_of, write_token
 from smartfeeds.features.accounts.tokens import add_token, revoke_token
 from smartfeeds.store.base import WriteTx
 from support.component import ALICE, bare

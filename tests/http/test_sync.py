@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from lxml import etree
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.sync_documents.http import CompleteFeeds
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sync.documents import FeedReader, PieceKind

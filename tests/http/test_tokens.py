@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.features.accounts.token import ALL_FEEDS, TokenScope
+from smartfeeds.core.token import ALL_FEEDS, TokenScope
 from smartfeeds.features.accounts.tokens import revoke_token
 from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry

@@ -11,7 +11,7 @@ import structlog
 from lxml import etree
 
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from smartfeeds.telemetry import set_up_logging

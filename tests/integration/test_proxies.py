@@ -13,7 +13,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from smartfeeds.app.config import SECTIONS
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.component import ALICE
 from support.proxies import BASE_PATH, CONFIG, NAME, Proxy

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import smartfeeds
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.component import ALICE
 from support.web import WebStarter

@@ -2,8 +2,8 @@
 
 import pytest
 
+from smartfeeds.core.token import ALL_FEEDS
 from smartfeeds.features.accounts import listing as admin_tokens
-from smartfeeds.features.accounts.token import ALL_FEEDS
 from support.component import ALICE, BOB, CAROL, Component, Starter, bare, fields
 from support.dialog import Dialog, actions, condition, lines, notes, status, table
 

@@ -11,11 +11,11 @@ from lxml import etree
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.model import Slice
+from smartfeeds.core.token import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
 from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.session import Session
-from smartfeeds.features.accounts.token import SCOPES, Token
 from smartfeeds.features.authoring.file import FeedFile
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind

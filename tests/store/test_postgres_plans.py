@@ -34,11 +34,11 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.stores import parse_store
+from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.features.accounts.session import Session
-from smartfeeds.features.accounts.token import Token, TokenScope
 from smartfeeds.features.authoring.file import FeedFile
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from smartfeeds.core.token import Token, TokenScope
+from smartfeeds.features.accounts.bearer import digest_of
 from smartfeeds.features.accounts.session import Session
-from smartfeeds.features.accounts.token import Token, TokenScope, digest_of
 from smartfeeds.store.base import Store, WriteTx
 
 JID = "alice@example.org"

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.errors import StoreError
-from smartfeeds.features.accounts.token import Token, TokenScope, digest_of
+from smartfeeds.features.accounts.bearer import digest_of
 from smartfeeds.store.base import Store, WriteTx
 
 ONE = Token("0123456789ab", digest_of("s"), "alice@example.org", TokenScope.PUBLISH, "ünï", "bot é", 7, 9)

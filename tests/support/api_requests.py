@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from smartfeeds.core.jid import ANONYMOUS
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.authoring.file import FeedFile, extension_of
 from smartfeeds.features.cloud.remote_calls import RemoteCall
 from smartfeeds.features.cloud.soap import ENVELOPE_NS

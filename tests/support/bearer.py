@@ -2,7 +2,8 @@
 
 import itertools
 
-from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope, digest_of, write_token
+from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
+from smartfeeds.features.accounts.bearer import digest_of, write_token
 from smartfeeds.features.accounts.tokens import add_token
 from support.component import bare
 from support.web import Web

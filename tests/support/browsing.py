@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
 from smartfeeds.features.accounts.session import form_token
 from smartfeeds.features.accounts.sessions import BeginSession, new_session
-from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope
 from support.component import DOMAIN, bare
 from support.web import Got, Web
 

@@ -3,7 +3,7 @@
 import pytest
 import pytest_asyncio
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.component import ALICE, own_or_shared
 from support.web import Web

@@ -10,7 +10,7 @@ from typing import Final
 
 from playwright.async_api import Page, expect
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, bare
 from support.prose import PROSE, author, html_entry, note, tags

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import aiohttp
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.service.requests import CreateNode
 from support.service import stored_service

@@ -10,8 +10,8 @@ from pathlib import Path
 import aiohttp
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.token import ALL_FEEDS, TokenScope
 from smartfeeds.demo.process import free_port
-from smartfeeds.features.accounts.token import ALL_FEEDS, TokenScope
 from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.features.cluster.shards import SHARDS
 from smartfeeds.service.requests import CreateNode, Subscribe

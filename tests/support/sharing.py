@@ -10,7 +10,8 @@ import aiohttp
 from lxml import etree
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope, digest_of, write_token
+from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
+from smartfeeds.features.accounts.bearer import digest_of, write_token
 from smartfeeds.features.accounts.tokens import add_token
 from smartfeeds.features.conflicts.requests import ConflictList, ListConflicts, ResolveConflicts
 from smartfeeds.features.mirrors.mirror_in import XmppMirrorReader

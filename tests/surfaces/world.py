@@ -9,7 +9,8 @@ from typing import Any, Final
 import pytest
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope, digest_of, write_token
+from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
+from smartfeeds.features.accounts.bearer import digest_of, write_token
 from smartfeeds.features.accounts.tokens import add_token
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import new_source

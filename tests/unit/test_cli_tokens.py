@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.console import Exit
+from smartfeeds.core.token import Token
 from smartfeeds.errors import FeedError
 from smartfeeds.features.accounts.command import duration
-from smartfeeds.features.accounts.token import Token
 from smartfeeds.features.accounts.tokens import authenticate
 from support.service import stored_service
 from support.shell import Run, shell_in

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.core.token import TokenScope
 from smartfeeds.demo.prosody import OWNER
 from smartfeeds.demo.serve import NODE, find_folder, prepare, replace_token
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.accounts.tokens import add_token, new_token
 from support.world import World
 

@@ -21,6 +21,7 @@ from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.sides import http_sides, xmpp_side
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.model import Node, NodeEvent
+from smartfeeds.core.token import Token
 from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
@@ -31,7 +32,6 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
 from smartfeeds.features.accounts.pages import XmppSignIn
 from smartfeeds.features.accounts.setup import SharedSignIns
-from smartfeeds.features.accounts.token import Token
 from smartfeeds.features.accounts.tokens import authenticate
 from smartfeeds.features.administration.adhoc_process import encode_announcement
 from smartfeeds.features.administration.process import Announcement, OperationTools, ServiceOperations

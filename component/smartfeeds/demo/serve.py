@@ -21,10 +21,10 @@ from rich.progress import Progress
 from smartfeeds.app.config import Settings, load
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.token import TokenScope
 from smartfeeds.demo.process import HOST, DemoAccount, free_port, is_listening
 from smartfeeds.demo.prosody import OWNER, Prosody, write_config
 from smartfeeds.errors import ConfigError, LinkError, StoreError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service.context import Context

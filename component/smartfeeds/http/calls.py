@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from aiohttp import HttpVersion11, MultipartReader, web
 
 from smartfeeds.core.jid import ANONYMOUS, Jid
+from smartfeeds.core.token import Token, TokenScope, covers
 from smartfeeds.core.urls import local_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.session import Session, parse_session
-from smartfeeds.features.accounts.token import Token, TokenScope, covers
 from smartfeeds.features.pages.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import takes_gzip

@@ -12,9 +12,9 @@ from http import HTTPStatus
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.options import AccessModel
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.pages.entry_page import entry_page, page_mark
 from smartfeeds.features.pages.frame import ReadWriting, frame_of, page_reply
 from smartfeeds.features.prefetch.local_links import item_with_local

@@ -9,9 +9,9 @@ from time import perf_counter
 
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.pages.feed_style import STYLED_HEADERS, XML, style_language, with_style
 from smartfeeds.features.pages.frame import PAGE_HEADERS, Frame, ReadWriting, frame_of
 from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local

@@ -16,9 +16,9 @@ from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.token import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import ALL_FEEDS
 from smartfeeds.features.documents.ess import NnoEntry, write_nno
 from smartfeeds.features.pages.feed_list import ListPage, feed_list
 from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of

@@ -7,8 +7,8 @@ from smartfeeds.core.jid import JID_PATTERN, PART_LIMIT_BYTES
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, FieldType
 from smartfeeds.core.times import DURATION
+from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
 from smartfeeds.errors import Condition
-from smartfeeds.features.accounts.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
 from smartfeeds.features.administration.options_json import KIND_NAME
 from smartfeeds.sync.moves import MoveStep
 from smartfeeds.sync.record import MAX_NUMBER

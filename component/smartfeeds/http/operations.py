@@ -7,7 +7,7 @@ rights from these values, and `openapi.py` writes the OpenAPI document from the 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.http.negotiation import WEB_FORM
 from smartfeeds.http.openapi_schemas import TEXT, Schema
 

@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import replace
 
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import OUTLINE, feed_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.pages.frame import ReadWriting, frame_of, page_reply
 from smartfeeds.features.pages.outline_page import MOST_LINES, anchor_of, outline_page
 from smartfeeds.http.bodies import BodyReader

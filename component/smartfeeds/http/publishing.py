@@ -8,9 +8,9 @@ from http import HTTPStatus
 
 import structlog
 
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import feed_path
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.administration.options_json import options_of_json
 from smartfeeds.formats.json_text import Json
 from smartfeeds.http import negotiation as n

@@ -11,10 +11,10 @@ from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import ATOM
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.position import kinds_of_positions
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import entry_path, hub_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, canonical
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.http import negotiation as n

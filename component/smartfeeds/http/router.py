@@ -14,9 +14,9 @@ from aiohttp import HttpVersion10, HttpVersion11, web
 
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.token import Token, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.http import Sessions
-from smartfeeds.features.accounts.token import Token, covers
 from smartfeeds.features.pages.frame import frame_of
 from smartfeeds.features.pages.problem_page import for_reader
 from smartfeeds.http.calls import CallReader, HttpCall, is_from_here

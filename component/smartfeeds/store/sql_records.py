@@ -3,9 +3,9 @@
 No other table refers to these.
 """
 
+from smartfeeds.core.token import SCOPES, Token
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.features.accounts.session import Session
-from smartfeeds.features.accounts.token import SCOPES, Token
 from smartfeeds.features.bot.chat import ChatRow, dump_chat_settings, load_chat_settings
 from smartfeeds.features.mirrors.mirror import MirrorRow, dump_settings, dump_states, load_settings, load_states
 from smartfeeds.store.engine import Row

@@ -10,7 +10,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.conflicts.http import Conflicts
 from smartfeeds.features.conflicts.requests import ConflictList, ListConflicts
 from support.bearer import bearer

@@ -2,6 +2,8 @@
 
 import pytest
 
+from smartfeeds.core.token import TokenScope
+from smartfeeds.features.accounts.bearer import digest_of, parse_token, write_token
 from smartfeeds.features.accounts.session import (
     IDLE_S,
     MOST_S,
@@ -16,7 +18,6 @@ from smartfeeds.features.accounts.session import (
     renewed,
     write_session,
 )
-from smartfeeds.features.accounts.token import TokenScope, digest_of, parse_token, write_token
 
 SECRET = "s" * 43
 SESSION = Session("0123456789ab", digest_of(SECRET), "a@x", TokenScope.PUBLISH, "*", "", "")

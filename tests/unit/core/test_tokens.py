@@ -2,17 +2,8 @@
 
 import pytest
 
-from smartfeeds.features.accounts.token import (
-    ALL_FEEDS,
-    Token,
-    TokenScope,
-    covers,
-    digest_of,
-    ended,
-    matches,
-    parse_token,
-    write_token,
-)
+from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, covers, ended
+from smartfeeds.features.accounts.bearer import digest_of, matches, parse_token, write_token
 
 ID, SECRET = "0123456789ab", "A-z_" + "x" * 39
 

@@ -11,8 +11,8 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
 from smartfeeds.core.jid import ANONYMOUS
+from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import Token, TokenScope
 from smartfeeds.http.calls import CallReader, HttpCall, credential_of, parse_address, peer_of
 from smartfeeds.http.http_errors import HttpError
 

@@ -7,9 +7,9 @@ import pytest
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
+from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope
 from smartfeeds.features.pages.frame import Frame, Writing
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.http.calls import HttpCall

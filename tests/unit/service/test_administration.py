@@ -8,10 +8,10 @@ import pytest
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition
 from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken, TokenList
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.accounts.tokens import new_token
 from smartfeeds.features.administration import consumers as admin_consumers
 from smartfeeds.features.administration.administrators import (

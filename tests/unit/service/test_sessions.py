@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from smartfeeds.core.token import ALL_FEEDS, SCOPES, Token, TokenScope
 from smartfeeds.delivery.sweeps import SESSIONS
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.bearer import digest_of
 from smartfeeds.features.accounts.session import IDLE_S, RENEWED_S, SESSIONS_PER_TOKEN, Session, write_session
 from smartfeeds.features.accounts.sessions import (
     BeginSession,
@@ -18,7 +20,6 @@ from smartfeeds.features.accounts.sessions import (
     SessionShown,
     new_session,
 )
-from smartfeeds.features.accounts.token import ALL_FEEDS, SCOPES, Token, TokenScope, digest_of
 from smartfeeds.features.accounts.tokens import add_token, revoke_token
 from support.world import ALICE, BOB, FEED, SERVICE, S, World, jid, refusal
 

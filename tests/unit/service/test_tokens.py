@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from smartfeeds.core.token import ALL_FEEDS, SCOPES, Token, TokenScope
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import ALL_FEEDS, SCOPES, Token, TokenScope, digest_of, write_token
+from smartfeeds.features.accounts.bearer import digest_of, write_token
 from smartfeeds.features.accounts.tokens import add_token, authenticate, revoke_token
 from support.world import ALICE, FEED, MODIFIED, T0_US, S, World, refusal
 

@@ -8,7 +8,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.accounts.token import TokenScope
+from smartfeeds.core.token import TokenScope
 from smartfeeds.features.accounts.tokens import add_token, new_token, revoke_token
 from smartfeeds.features.callbacks.registrations import CallbackLimits, CallbackReader, due_callbacks, end_callbacks
 from smartfeeds.features.callbacks.targets import HOST_RATE

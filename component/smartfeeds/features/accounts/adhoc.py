@@ -3,8 +3,9 @@
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import format_datetime, parse_duration
+from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, Token, ended
+from smartfeeds.features.accounts.bearer import ID_CHARACTERS
 from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken, TokenAdded, TokenList, TokenRevoked
-from smartfeeds.features.accounts.token import ALL_FEEDS, ID_CHARACTERS, MAX_LABEL_BYTES, SCOPES, Token, ended
 from smartfeeds.features.accounts.tokens import new_token
 from smartfeeds.xmpp.command_fields import choice_field, jid_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, cell, is_whole, list_steps, position_of

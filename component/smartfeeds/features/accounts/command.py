@@ -10,7 +10,7 @@ from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, print_err, print_json, print_out, print_rows
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import parse_duration
-from smartfeeds.features.accounts.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
+from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
 from smartfeeds.features.accounts.tokens import add_token, new_token, revoke_token, tokens_by_age
 from smartfeeds.features.administration.listing import token_row
 from smartfeeds.service.context import Context

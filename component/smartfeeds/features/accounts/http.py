@@ -10,10 +10,10 @@ import secrets
 from http import HTTPStatus
 
 from smartfeeds.core.jid import ANONYMOUS
+from smartfeeds.core.token import Token
 from smartfeeds.errors import FeedError
 from smartfeeds.features.accounts.session import FORM_TOKEN, MOST_S, form_token, is_form_token, parse_session
 from smartfeeds.features.accounts.sessions import BeginSession, GetSession, RenewSession, SessionShown, new_session
-from smartfeeds.features.accounts.token import Token
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import Authenticate, HttpCall, is_from_elsewhere, is_from_here

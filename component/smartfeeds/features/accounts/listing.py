@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.token import ALL_FEEDS, Token
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts import tokens
-from smartfeeds.features.accounts.token import ALL_FEEDS, Token
 from smartfeeds.features.administration.administrators import manages
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of

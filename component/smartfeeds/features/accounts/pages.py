@@ -10,13 +10,13 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.http import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.features.accounts.session import Session, form_token
 from smartfeeds.features.accounts.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.features.accounts.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
-from smartfeeds.features.accounts.token import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n

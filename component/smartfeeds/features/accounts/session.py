@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.accounts.token import ID_CHARACTERS, SECRET_CHARACTERS, Token, TokenScope, digest_of
+from smartfeeds.core.token import Token, TokenScope
+from smartfeeds.features.accounts.bearer import ID_CHARACTERS, SECRET_CHARACTERS, digest_of
 
 IDLE_S = 30 * 86_400  # a session without a request for so long ends
 MOST_S = 365 * 86_400  # a session ends after this time in any case

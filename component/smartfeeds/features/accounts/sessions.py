@@ -7,7 +7,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.bearer import ID_CHARACTERS, digest_of
 from smartfeeds.features.accounts.session import (
     MAX_LABEL_CHARACTERS,
     SESSIONS_PER_TOKEN,
@@ -19,7 +21,6 @@ from smartfeeds.features.accounts.session import (
     renewed,
     write_session,
 )
-from smartfeeds.features.accounts.token import ALL_FEEDS, ID_CHARACTERS, Token, TokenScope, covers, digest_of
 from smartfeeds.features.accounts.tokens import SECRET_BYTES
 from smartfeeds.service.context import Context, check_admitted, is_admin
 from smartfeeds.service.requests import Answer, EmptyResult, Request

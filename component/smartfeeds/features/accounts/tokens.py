@@ -9,18 +9,9 @@ from dataclasses import replace
 
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, ended
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import (
-    ALL_FEEDS,
-    ID_CHARACTERS,
-    Token,
-    TokenScope,
-    digest_of,
-    ended,
-    matches,
-    parse_token,
-    write_token,
-)
+from smartfeeds.features.accounts.bearer import ID_CHARACTERS, digest_of, matches, parse_token, write_token
 from smartfeeds.service.context import Context, check_admitted, find
 from smartfeeds.store.base import ReadTx, WriteTx
 

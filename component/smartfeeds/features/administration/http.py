@@ -14,9 +14,9 @@ from smartfeeds.core.model import MAX_ID_BYTES, Affiliation
 from smartfeeds.core.options import OPTIONS, PUBSUB
 from smartfeeds.core.page import parse_number
 from smartfeeds.core.times import parse_duration
+from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.listing import AddToken, RevokeToken, TokenAdded, TokenRevoked
-from smartfeeds.features.accounts.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
 from smartfeeds.features.accounts.tokens import new_token
 from smartfeeds.features.administration.administrators import check_applied
 from smartfeeds.features.administration.consumers import ConsumersRetried, RetryConsumers

@@ -8,7 +8,7 @@ from typing import Any
 
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
-from smartfeeds.features.accounts.token import Token, ended
+from smartfeeds.core.token import Token, ended
 from smartfeeds.features.administration.nodes import NodeSummary
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.cloud.requests import CloudStatus

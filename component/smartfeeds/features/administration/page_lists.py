@@ -7,8 +7,8 @@ from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import OPTIONS, FieldType, FormFields, NodeOptions, Option, OptionLimits
 from smartfeeds.core.options import PUBSUB as PREFIX
 from smartfeeds.core.times import parse_datetime
+from smartfeeds.core.token import SCOPES
 from smartfeeds.core.urls import ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
-from smartfeeds.features.accounts.token import SCOPES
 from smartfeeds.features.administration.administrators import Standing
 from smartfeeds.features.administration.listing import Row
 from smartfeeds.features.administration.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of

@@ -9,10 +9,10 @@ from functools import partial
 
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import KIND, PUBSUB, AccessModel
+from smartfeeds.core.token import ALL_FEEDS, SCOPES
 from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.listing import RevokeToken, TokenRevoked
-from smartfeeds.features.accounts.token import ALL_FEEDS, SCOPES
 from smartfeeds.features.administration.administrators import Standing
 from smartfeeds.features.administration.consumers import ConsumersRetried, RetryConsumers
 from smartfeeds.features.administration.http import create_token, set_affiliation, set_subscription

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from smartfeeds.core.options import FormFields
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ADMIN_FEEDS
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.administration.administrators import GetStanding, Standing
 from smartfeeds.features.administration.lists import (
     RowList,

@@ -16,9 +16,9 @@ from http import HTTPStatus
 from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope, covers
 from smartfeeds.features.authoring.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.uploads import Uploads

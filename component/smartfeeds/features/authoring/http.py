@@ -18,8 +18,8 @@ import structlog
 from aiohttp import web
 
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.authoring.file import OCTETS, SHOWN_TYPES, FeedFile, is_shown
 from smartfeeds.features.authoring.requests import FileShown, GetFile
 from smartfeeds.features.prefetch.local_files import GetEnclosure

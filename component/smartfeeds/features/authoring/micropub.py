@@ -11,9 +11,9 @@ from urllib.parse import unquote
 
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.core.urls import ENTRIES, feed_path, media_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope, covers
 from smartfeeds.features.authoring.micropub_requests import (
     TOKEN_FIELD,
     MicropubRequest,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from smartfeeds.core.jid import ANONYMOUS, parse_jid
 from smartfeeds.core.model import Node
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.token import TokenScope, covers, ended
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.token import TokenScope, covers, ended
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.service.context import Context, LocatedNode, check_admitted, recipient_access
 from smartfeeds.service.steps import MoreSteps, WriteStep

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
+from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import CONFLICTS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.session import FORM_TOKEN
-from smartfeeds.features.accounts.token import TokenScope
 from smartfeeds.features.conflicts.page import conflicts_page
 from smartfeeds.features.conflicts.requests import (
     CombinedText,

@@ -1,23 +1,16 @@
-"""Bearer tokens: their text, their scope and their end (RFC 6750).
+"""Tokens: the rights of a request over HTTP. A token acts as one bare JID, limited by its scope and its feed.
 
-A token acts as one bare JID. It has the rights of that JID in the service, limited by its scope. There is no second set
-of rules.
+There is no second set of rules: a request with a token has the rights of its JID in the service. The kernel checks what
+a token covers. A feature recognises the sender of a request, and returns its token (`http.authentication`).
 """
 
-import hashlib
-import hmac
-import re
 from dataclasses import dataclass
 from enum import IntEnum
 
 from smartfeeds.core.jid import Jid, parse_jid
 
 ALL_FEEDS = "*"
-ID_CHARACTERS = 12
 MAX_LABEL_BYTES = 200
-SECRET_CHARACTERS = 43  # 256 bits in base64url without padding
-PREFIX = "sf"
-_TEXT = re.compile(rf"{PREFIX}_([0-9a-f]{{{ID_CHARACTERS}}})_([A-Za-z0-9_-]{{{SECRET_CHARACTERS}}})")
 
 
 class TokenScope(IntEnum):
@@ -58,27 +51,6 @@ class Token:
         actor = parse_jid(self.jid)
         assert actor is not None, "the JID was checked when the token was created"
         return actor
-
-
-def write_token(token_id: str, secret: str) -> str:
-    """Returns the text that the bearer sends: `sf_`, the id, `_`, the secret."""
-    return f"{PREFIX}_{token_id}_{secret}"
-
-
-def parse_token(text: str) -> tuple[str, str] | None:
-    """Returns the id and the secret of a token, or None for any other text."""
-    match = _TEXT.fullmatch(text)
-    return (match[1], match[2]) if match else None
-
-
-def digest_of(secret: str) -> bytes:
-    """Returns the stored digest of a secret. A slow hash is not necessary, because a secret has 256 random bits."""
-    return hashlib.sha256(secret.encode()).digest()
-
-
-def matches(token: Token, secret: str) -> bool:
-    """Returns whether this is the token's secret. The time does not depend on the number of equal characters."""
-    return hmac.compare_digest(token.digest, digest_of(secret))
 
 
 def ended(token: Token, now_us: int) -> bool:

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from smartfeeds.delivery.sweeps import ERASURES, PURGES
-from smartfeeds.features.administration import users as admin_users
+from smartfeeds.features.administration import counts as admin_users
 from smartfeeds.features.privacy.erasing import begin_erasure
 from smartfeeds.features.privacy.erasures import ErasureSettings
 from smartfeeds.features.privacy.person import Person

@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.features.administration.consumers import ConsumerList, ListConsumers
+from smartfeeds.service.consumer_requests import ConsumerList, ListConsumers
 from smartfeeds.service.consumers import ConsumerState
 from support.chat import body_of, write
 from support.component import ALICE, BOB, DOMAIN, Component, Starter, bare

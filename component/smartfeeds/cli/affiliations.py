@@ -9,7 +9,7 @@ from smartfeeds.cli.common import bare_jid, config_option, json_option
 from smartfeeds.cli.offline import operator, read_offline, run_offline
 from smartfeeds.console import print_out, print_rows
 from smartfeeds.core.model import Affiliation
-from smartfeeds.features.administration.administrators import check_applied
+from smartfeeds.service.answers import check_applied
 from smartfeeds.service.context import Context, governor_of, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import SetAffiliations

@@ -15,9 +15,9 @@ from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.core.text import counted
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.administration.listing import node_row
-from smartfeeds.features.administration.nodes import summary_of
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.managed_nodes import summary_of
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.requests import Configure, DeleteNode, Purge
 from smartfeeds.store.base import OpenMode, ReadTx

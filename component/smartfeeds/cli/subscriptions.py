@@ -14,7 +14,7 @@ from smartfeeds.console import Commands, print_out, print_rows
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT, Node, SubscriptionState
 from smartfeeds.core.times import format_second
-from smartfeeds.features.administration.administrators import check_applied
+from smartfeeds.service.answers import check_applied
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import SetSubscriptions

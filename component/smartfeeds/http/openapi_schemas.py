@@ -9,7 +9,7 @@ from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, FieldType
 from smartfeeds.core.times import DURATION
 from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
 from smartfeeds.errors import Condition
-from smartfeeds.features.administration.options_json import KIND_NAME
+from smartfeeds.http.options_json import KIND_NAME
 from smartfeeds.sync.moves import MoveStep
 from smartfeeds.sync.record import MAX_NUMBER
 

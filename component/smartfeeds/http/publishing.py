@@ -11,7 +11,6 @@ import structlog
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import feed_path
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.features.administration.options_json import options_of_json
 from smartfeeds.formats.json_text import Json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
@@ -20,6 +19,7 @@ from smartfeeds.http.entries import ITEM_CONTENT, Entries, entry_url, expected_o
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Content, Operation
+from smartfeeds.http.options_json import options_of_json
 from smartfeeds.http.post_fields import POST_PARAMETERS
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.queries import SYNC, read_flag

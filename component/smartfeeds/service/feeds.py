@@ -12,10 +12,6 @@ from typing import Final, TypeVar
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.accounts import listing as admin_tokens
 from smartfeeds.features.accounts import sessions
-from smartfeeds.features.administration import administrators as administration
-from smartfeeds.features.administration import consumers as admin_consumers
-from smartfeeds.features.administration import nodes as admin_nodes
-from smartfeeds.features.administration import users as admin_users
 from smartfeeds.features.administration import work as admin_work
 from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.authoring import requests as files
@@ -28,7 +24,19 @@ from smartfeeds.features.prefetch import local_files
 from smartfeeds.features.prefetch import requests as admin_enclosures
 from smartfeeds.features.presence import requests as contacts
 from smartfeeds.features.privacy import blocking, erasing
-from smartfeeds.service import affiliations, authorization, discovery, documents, nodes, placing, pulls, subscriptions
+from smartfeeds.service import (
+    affiliations,
+    authorization,
+    consumer_requests,
+    discovery,
+    documents,
+    managed_nodes,
+    nodes,
+    placing,
+    pulls,
+    standing,
+    subscriptions,
+)
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted
 from smartfeeds.service.damage import DamageLog
@@ -80,10 +88,8 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     files.GetFile: ("get_file", files.get_file),
     local_files.GetEnclosure: ("get_enclosure", local_files.get_enclosure),
     placing.GetOutline: ("get_outline", placing.get_outline),
-    administration.GetStanding: ("get_standing", administration.get_standing),
-    admin_nodes.ListManagedNodes: ("list_managed_nodes", admin_nodes.list_managed),
-    administration.CountStore: ("count_store", administration.count_store),
-    administration.ListAddresses: ("list_addresses", administration.list_addresses),
+    standing.GetStanding: ("get_standing", standing.get_standing),
+    managed_nodes.ListManagedNodes: ("list_managed_nodes", managed_nodes.list_managed),
     admin_tokens.ListTokens: ("list_tokens", admin_tokens.list_tokens),
     writing.GetWriting: ("get_writing", writing.get_writing),
     sessions.GetSession: ("get_session", sessions.get_session),
@@ -92,12 +98,9 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     admin_enclosures.ListEnclosures: ("list_enclosures", admin_enclosures.list_enclosures),
     admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
     admin_sources.FindSourceNode: ("find_source_node", admin_sources.find_source_node),
-    admin_consumers.ListConsumers: ("list_consumers", admin_consumers.list_consumers),
+    consumer_requests.ListConsumers: ("list_consumers", consumer_requests.list_consumers),
     blocking.GetBlockList: ("get_block_list", blocking.get_block_list),
-    admin_users.GetAdmins: ("get_admins", admin_users.get_admins),
-    admin_users.GetUserStatistics: ("get_user_statistics", admin_users.get_user_statistics),
-    admin_users.CountItems: ("count_items", admin_users.count_items),
-    admin_nodes.GetManagedNode: ("get_managed_node", admin_nodes.get_managed_node),
+    managed_nodes.GetManagedNode: ("get_managed_node", managed_nodes.get_managed_node),
     admin_work.ListWork: ("list_work", admin_work.list_work),
     admin_work.GetErasure: ("get_erasure", admin_work.get_erasure),
 }
@@ -132,7 +135,7 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
     admin_sources.AddSource: ("add_source", admin_sources.add_source),
     admin_sources.ChangeSource: ("change_source", admin_sources.change_source),
     admin_sources.EndUnreadSources: ("end_unread_sources", admin_sources.end_unread_sources),
-    admin_consumers.RetryConsumers: ("retry_consumers", admin_consumers.retry_consumers),
+    consumer_requests.RetryConsumers: ("retry_consumers", consumer_requests.retry_consumers),
     blocking.SetBlockList: ("set_block_list", blocking.set_block_list),
     erasing.ErasePerson: ("erase_person", erasing.erase_person),
     admin_work.BeginPurge: ("begin_purge", admin_work.begin_purge),

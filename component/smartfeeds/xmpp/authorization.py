@@ -11,8 +11,9 @@ from smartfeeds.service.authorization import (
     ResendPending,
     ResentRequests,
 )
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.commands import Audience, Command, CommandForm, CommandNote, CommandResult, StepInput, note_result
+from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, StepInput, note_result
 from smartfeeds.xmpp.forms import FormField, encode_form
 
 _SUBID, _NODE, _JID, _ALLOW = (f"{PUBSUB}{name}" for name in ("subid", "node", "subscriber_jid", "allow"))

@@ -9,7 +9,6 @@ All texts are English and marked as such. The language that servers add to stanz
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Literal, TypeVar
 
 from smartfeeds.core.jid import Jid
@@ -17,9 +16,9 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.administration.administrators import GetStanding, Standing
 from smartfeeds.service import requests as r
 from smartfeeds.service.answers import ask
+from smartfeeds.service.standing import Audience, GetStanding, Standing
 from smartfeeds.xmpp.command_sessions import CommandSessions, StepForm
 from smartfeeds.xmpp.elements import Element, only
 from smartfeeds.xmpp.forms import FormField, FormTable, X, encode_form, read_fields
@@ -119,26 +118,6 @@ class StepInput:
 
 
 Step = Callable[[StepInput], Awaitable[CommandForm | CommandResult]]
-
-
-class Audience(Enum):
-    """The users who see a command and may run it. The service checks the rights on nodes for each request."""
-
-    EVERYBODY = "everybody"
-    CREATORS = "users who may create nodes"
-    OWNERS = "owners of a node"
-    ADMINS = "admins of the service"
-    RESTARTERS = "admins of a service that a process manager restarts"
-
-    def admits(self, standing: Standing) -> bool:
-        """Returns whether a user with this standing belongs to the audience."""
-        return {
-            Audience.EVERYBODY: True,
-            Audience.CREATORS: standing.creator,
-            Audience.OWNERS: standing.admin or standing.owner,
-            Audience.ADMINS: standing.admin,
-            Audience.RESTARTERS: standing.admin and standing.restarts,
-        }[self]
 
 
 @dataclass(frozen=True, slots=True)

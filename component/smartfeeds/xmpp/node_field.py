@@ -2,7 +2,7 @@
 
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.features.administration.nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
 from smartfeeds.xmpp.command_fields import text_field
 from smartfeeds.xmpp.command_lists import cell, is_whole
 from smartfeeds.xmpp.commands import CommandForm, StepInput

@@ -11,7 +11,7 @@ import structlog
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import Condition, FeedError, LinkError, StoreError
-from smartfeeds.features.administration.administrators import AddressList, ListAddresses
+from smartfeeds.features.administration.counts import AddressList, ListAddresses
 from smartfeeds.features.administration.process import (
     Announce,
     Announcement,

@@ -13,22 +13,17 @@ from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition
 from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken, TokenList
 from smartfeeds.features.accounts.tokens import new_token
-from smartfeeds.features.administration import consumers as admin_consumers
-from smartfeeds.features.administration.administrators import (
-    CountStore,
-    GetStanding,
-    ListAddresses,
-    Standing,
-    StoreCounts,
-)
-from smartfeeds.features.administration.consumers import ConsumerList, ListConsumers, RetryConsumers
-from smartfeeds.features.administration.nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.features.administration.counts import CountStore, ListAddresses, StoreCounts
 from smartfeeds.features.mirrors import requests as admin_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, mirror_status
 from smartfeeds.features.mirrors.requests import AddMirror, ListMirrors, MirrorList, RemoveMirror, RestartMirror
+from smartfeeds.service import consumer_requests as admin_consumers
 from smartfeeds.service import requests as r
+from smartfeeds.service.consumer_requests import ConsumerList, ListConsumers, RetryConsumers
 from smartfeeds.service.context import Context
+from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.service.standing import GetStanding, Standing
 from smartfeeds.store.base import ReadTx, WriteTx
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
 

@@ -14,9 +14,9 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition
 from smartfeeds.delivery.slices import read_changes
-from smartfeeds.features.administration.administrators import CountStore, StoreCounts
-from smartfeeds.features.administration.nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.features.administration.counts import CountStore, StoreCounts
 from smartfeeds.service import requests as r
+from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
 from support.service import stored_service
 from support.shell import Run
 from support.world import ALICE, OWNER, SERVICE, World, draft, entry, jid

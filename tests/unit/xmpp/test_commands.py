@@ -8,11 +8,10 @@ import pytest
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.features.administration.administrators import Standing
 from smartfeeds.service import requests as r
+from smartfeeds.service.standing import Audience, Standing
 from smartfeeds.xmpp.command_sessions import FORM_BYTES, SESSION_S, CommandSessions, StepForm, session_key
 from smartfeeds.xmpp.commands import (
-    Audience,
     Command,
     CommandList,
     CommandNote,

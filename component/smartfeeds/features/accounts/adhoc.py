@@ -7,9 +7,10 @@ from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, Token, end
 from smartfeeds.features.accounts.bearer import ID_CHARACTERS
 from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken, TokenAdded, TokenList, TokenRevoked
 from smartfeeds.features.accounts.tokens import new_token
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import choice_field, jid_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, cell, is_whole, list_steps, position_of
-from smartfeeds.xmpp.commands import Audience, CommandForm, CommandResult, StepInput, note_result, project_command
+from smartfeeds.xmpp.commands import CommandForm, CommandResult, StepInput, note_result, project_command
 from smartfeeds.xmpp.forms import FormField
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 

@@ -6,10 +6,10 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.token import ALL_FEEDS, Token
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts import tokens
-from smartfeeds.features.administration.administrators import manages
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request, ResultSet
+from smartfeeds.service.standing import manages
 from smartfeeds.store.base import ReadTx, WriteTx
 
 TOKENS_PER_JID = 100  # tokens that a user without admin rights may have

@@ -1,5 +1,24 @@
 """Administration: lists of what the service has, and actions, by ad-hoc commands, over HTTP and in pages."""
 
+from typing import TYPE_CHECKING
+
 from smartfeeds.app.feature import Feature
 
-ADMINISTRATION = Feature("administration")
+if TYPE_CHECKING:
+    from smartfeeds.service.use_cases import UseCases
+    from smartfeeds.xmpp.side import XmppSide
+
+
+def _use_cases() -> "UseCases":
+    from smartfeeds.features.administration.counts import USE_CASES
+
+    return USE_CASES
+
+
+def _xmpp() -> "XmppSide":
+    from smartfeeds.features.administration.adhoc import XMPP
+
+    return XMPP
+
+
+ADMINISTRATION = Feature("administration", use_cases=_use_cases, xmpp=_xmpp)

@@ -7,11 +7,12 @@ import re
 
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.features.administration.consumers import ConsumerList, ConsumersRetried, ListConsumers, RetryConsumers
+from smartfeeds.service.consumer_requests import ConsumerList, ConsumersRetried, ListConsumers, RetryConsumers
 from smartfeeds.service.consumers import FIRST, ConsumerStatus
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import flag_field, form_step, text_field
 from smartfeeds.xmpp.command_lists import PAGE_ROWS, ListPage, list_steps
-from smartfeeds.xmpp.commands import Audience, CommandResult, Pages, StepInput, note_result, project_command
+from smartfeeds.xmpp.commands import CommandResult, Pages, StepInput, note_result, project_command
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 _MAX_NAME_BYTES = 4_096

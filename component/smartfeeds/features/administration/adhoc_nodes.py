@@ -9,13 +9,13 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.options import KIND, PUBSUB, FormFields
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
-from smartfeeds.features.administration.nodes import GetManagedNode, ListManagedNodes, ManagedNode, ManagedNodes
 from smartfeeds.features.administration.work import BeginPurge, PurgeBegun
 from smartfeeds.service import requests as r
+from smartfeeds.service.managed_nodes import GetManagedNode, ListManagedNodes, ManagedNode, ManagedNodes
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import CommandField, flag_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
 from smartfeeds.xmpp.commands import (
-    Audience,
     CommandForm,
     CommandNote,
     CommandResult,

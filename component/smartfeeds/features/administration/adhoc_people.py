@@ -9,9 +9,10 @@ from smartfeeds.core.model import Affiliation
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted
 from smartfeeds.service import requests as r
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import CommandField, choice_field, jids_field
 from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
-from smartfeeds.xmpp.commands import Audience, CommandForm, CommandNote, CommandResult, Step, StepInput, project_command
+from smartfeeds.xmpp.commands import CommandForm, CommandNote, CommandResult, Step, StepInput, project_command
 from smartfeeds.xmpp.node_field import NODE, ask_node, node_field
 
 _JIDS = jids_field("jids", "JIDs")

@@ -22,10 +22,10 @@ from smartfeeds.features.administration.process import (
 )
 from smartfeeds.features.cluster.shards import SHARDS
 from smartfeeds.service.requests import EmptyResult
+from smartfeeds.service.standing import Audience
 from smartfeeds.telemetry import LOG_LEVELS
 from smartfeeds.xmpp.command_fields import choice_field, form_step, lines_field, number_field, text_field
 from smartfeeds.xmpp.commands import (
-    Audience,
     Command,
     CommandForm,
     CommandResult,

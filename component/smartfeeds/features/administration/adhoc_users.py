@@ -6,7 +6,7 @@ has no fields for them, so their form has a type of this project.
 
 from typing import Final
 
-from smartfeeds.features.administration.users import (
+from smartfeeds.features.administration.counts import (
     AdminList,
     CountItems,
     GetAdmins,
@@ -15,8 +15,9 @@ from smartfeeds.features.administration.users import (
     UserStatistics,
 )
 from smartfeeds.features.administration.work import ErasureShown, GetErasure
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import form_step, jid_field
-from smartfeeds.xmpp.commands import Audience, Command, CommandNote, CommandResult, StepInput, project_command
+from smartfeeds.xmpp.commands import Command, CommandNote, CommandResult, StepInput, project_command
 from smartfeeds.xmpp.forms import FormField, FormTable
 from smartfeeds.xmpp.namespaces import ADMIN, PROJECT
 

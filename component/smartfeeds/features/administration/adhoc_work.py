@@ -2,8 +2,9 @@
 
 from smartfeeds.core.times import format_second
 from smartfeeds.features.administration.work import ListWork, Work, WorkList
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_lists import ListPage, list_steps
-from smartfeeds.xmpp.commands import Audience, Pages, StepInput, project_command
+from smartfeeds.xmpp.commands import Pages, StepInput, project_command
 
 _COLUMNS = (
     ("number", "Number"),

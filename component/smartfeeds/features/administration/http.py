@@ -1,7 +1,7 @@
 """Administration over HTTP: options, affiliations and subscriptions of nodes, tokens, consumers, mirrors, statistics.
 
-The requests are those of the ad-hoc commands (`administrators.py`), so the same rules decide: owners manage
-their own nodes, admins of the service all nodes. The rows are those that the commands print with `--json`.
+The requests are those of the ad-hoc commands, so the same rules decide: owners manage their own nodes, admins of the
+service all nodes. The rows are those that the commands print with `--json`.
 """
 
 from collections.abc import Mapping
@@ -18,8 +18,6 @@ from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.listing import AddToken, RevokeToken, TokenAdded, TokenRevoked
 from smartfeeds.features.accounts.tokens import new_token
-from smartfeeds.features.administration.administrators import check_applied
-from smartfeeds.features.administration.consumers import ConsumersRetried, RetryConsumers
 from smartfeeds.features.administration.lists import (
     CONSUMER_PLACE,
     MEMBERS,
@@ -31,7 +29,6 @@ from smartfeeds.features.administration.lists import (
     read_consumers,
     read_rows,
 )
-from smartfeeds.features.administration.options_json import KIND_NAME, check_names, form_values, options_json
 from smartfeeds.features.administration.process import GetStatistics, Statistics
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
@@ -40,9 +37,11 @@ from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
 from smartfeeds.http.openapi_schemas import AFFILIATIONS, exactly, place_schema, ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, WHOLE_NUMBER, Operation, Parameter
+from smartfeeds.http.options_json import KIND_NAME, check_names, form_values, options_json
 from smartfeeds.http.queries import read_flag, read_parameters, write_query
 from smartfeeds.http.replies import Reply
-from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.answers import Handle, ask, check_applied
+from smartfeeds.service.consumer_requests import ConsumersRetried, RetryConsumers
 from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (
     Configuration,

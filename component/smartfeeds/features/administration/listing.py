@@ -9,7 +9,6 @@ from typing import Any
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
 from smartfeeds.core.token import Token, ended
-from smartfeeds.features.administration.nodes import NodeSummary
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.cloud.requests import CloudStatus
 from smartfeeds.features.hub.requests import HubStatus
@@ -20,6 +19,7 @@ from smartfeeds.features.polling.source import Source
 from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
 from smartfeeds.features.prefetch.enclosures import EnclosureStatus
 from smartfeeds.service.consumers import ConsumerStatus
+from smartfeeds.service.managed_nodes import NodeSummary
 
 Row = dict[str, Any]
 

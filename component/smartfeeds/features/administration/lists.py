@@ -11,7 +11,6 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.listing import ListTokens, TokenList
-from smartfeeds.features.administration.consumers import ConsumerList, ListConsumers
 from smartfeeds.features.administration.listing import (
     Row,
     consumer_row,
@@ -20,11 +19,12 @@ from smartfeeds.features.administration.listing import (
     node_row,
     token_row,
 )
-from smartfeeds.features.administration.nodes import ListManagedNodes, ManagedNodes
 from smartfeeds.features.mirrors.requests import ListMirrors, MirrorList
 from smartfeeds.features.prefetch.requests import EnclosureList, ListEnclosures
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.consumer_requests import ConsumerList, ListConsumers
 from smartfeeds.service.consumers import FIRST
+from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
 from smartfeeds.service.requests import (
     AffiliationList,
     Answer,

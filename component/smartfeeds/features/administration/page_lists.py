@@ -9,7 +9,6 @@ from smartfeeds.core.options import PUBSUB as PREFIX
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.token import SCOPES
 from smartfeeds.core.urls import ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
-from smartfeeds.features.administration.administrators import Standing
 from smartfeeds.features.administration.listing import Row
 from smartfeeds.features.administration.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
 from smartfeeds.features.administration.process import Statistics
@@ -17,6 +16,7 @@ from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.prefetch.enclosure import EnclosureState
 from smartfeeds.service.consumers import ConsumerState
+from smartfeeds.service.standing import Standing
 from smartfeeds.texts import N_
 
 # Options that have one possible value.

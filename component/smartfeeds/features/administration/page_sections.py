@@ -13,8 +13,6 @@ from smartfeeds.core.token import ALL_FEEDS, SCOPES
 from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.listing import RevokeToken, TokenRevoked
-from smartfeeds.features.administration.administrators import Standing
-from smartfeeds.features.administration.consumers import ConsumersRetried, RetryConsumers
 from smartfeeds.features.administration.http import create_token, set_affiliation, set_subscription
 from smartfeeds.features.administration.lists import (
     ENCLOSURES,
@@ -32,7 +30,9 @@ from smartfeeds.features.administration.pages import ROWS, Fields, Outcome, Sect
 from smartfeeds.features.administration.process import GetRecentEvents, RecentEventList
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.service.answers import ask
+from smartfeeds.service.consumer_requests import ConsumersRetried, RetryConsumers
 from smartfeeds.service.requests import CreateNode, NodeCreated
+from smartfeeds.service.standing import Standing
 from smartfeeds.texts import N_
 
 

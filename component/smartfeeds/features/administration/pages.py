@@ -12,7 +12,6 @@ from smartfeeds.core.options import FormFields
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ADMIN_FEEDS
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.administration.administrators import GetStanding, Standing
 from smartfeeds.features.administration.lists import (
     RowList,
     RowPage,
@@ -44,6 +43,7 @@ from smartfeeds.service.requests import (
     DeleteNode,
     GetConfiguration,
 )
+from smartfeeds.service.standing import GetStanding, Standing
 from smartfeeds.texts import N_
 
 ROWS = 50  # in a page

@@ -14,17 +14,12 @@ import structlog
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.features.administration.administrators import (
-    AddressList,
-    CountStore,
-    ListAddresses,
-    StoreCounts,
-    check_admin,
-)
+from smartfeeds.features.administration.counts import AddressList, CountStore, ListAddresses, StoreCounts
 from smartfeeds.recent import RECENT_EVENTS, LogEvent, RecentRates, Sample, Throughput
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Answer, EmptyResult, Request
+from smartfeeds.service.standing import check_admin
 from smartfeeds.telemetry import LOG_LEVELS, Readings, log_level, requests_answered, set_log_level
 
 log = structlog.get_logger()

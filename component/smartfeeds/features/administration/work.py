@@ -11,12 +11,12 @@ from itertools import chain, islice
 
 from smartfeeds.core.model import Node
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.administration.administrators import check_admin, manages
 from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.privacy.erasing import ErasureStatus, erasure_status, read_person
 from smartfeeds.features.privacy.erasures import Erasure
 from smartfeeds.service.context import Context, is_admin, locate_for
 from smartfeeds.service.requests import Answer, NodeRequest, Purge, Request
+from smartfeeds.service.standing import check_admin, manages
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import ReadTx, WriteTx
 

@@ -23,10 +23,10 @@ from smartfeeds.features.conflicts.requests import (
     ResolvedItem,
 )
 from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.standing import Audience
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.command_fields import form_step, text_field
 from smartfeeds.xmpp.commands import (
-    Audience,
     CommandForm,
     CommandNote,
     CommandResult,

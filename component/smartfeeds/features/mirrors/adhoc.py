@@ -15,9 +15,10 @@ from smartfeeds.features.mirrors.requests import (
     RemoveMirror,
     RestartMirror,
 )
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import choice_field, flag_field, form_step, jid_field, number_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, is_whole, list_steps, position_of
-from smartfeeds.xmpp.commands import Audience, CommandForm, CommandResult, StepInput, note_result, project_command
+from smartfeeds.xmpp.commands import CommandForm, CommandResult, StepInput, note_result, project_command
 
 _MAX_ADDRESS_BYTES = 4_096
 _MAX_NAME_BYTES = 40

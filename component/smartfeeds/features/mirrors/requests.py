@@ -6,13 +6,13 @@ from functools import partial
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.administration.administrators import check_admin, manages
 from smartfeeds.features.mirrors import mirror_rows as mirrors
 from smartfeeds.features.mirrors.mirror import Mirror
 from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, mirror_status
 from smartfeeds.service.context import Context
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request, ResultSet
+from smartfeeds.service.standing import check_admin, manages
 from smartfeeds.store.base import ReadTx, WriteTx
 
 

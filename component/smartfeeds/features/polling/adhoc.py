@@ -13,9 +13,10 @@ from smartfeeds.features.polling.requests import (
     SourceShown,
 )
 from smartfeeds.features.polling.source import LEAST_CHOSEN_S, MAX_URL_BYTES, Source, SourceSettings
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import form_step, number_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, is_whole, list_steps, position_of
-from smartfeeds.xmpp.commands import Audience, CommandForm, CommandResult, StepInput, note_result, project_command
+from smartfeeds.xmpp.commands import CommandForm, CommandResult, StepInput, note_result, project_command
 
 _MAX_NUMBER_BYTES = 18
 _LONGEST_EVERY_S = 86_400

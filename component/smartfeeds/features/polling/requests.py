@@ -8,7 +8,6 @@ from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.administration.administrators import manages
 from smartfeeds.features.callbacks.registration import CallbackKind
 from smartfeeds.features.polling import sources
 from smartfeeds.features.polling.polls import paused, resumed
@@ -17,6 +16,7 @@ from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.nodes import add_node, may_create
 from smartfeeds.service.requests import Answer, NodeRequest, Request, ResultSet
+from smartfeeds.service.standing import manages
 from smartfeeds.store.base import ReadTx, WriteTx
 
 

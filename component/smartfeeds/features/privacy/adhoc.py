@@ -12,9 +12,9 @@ from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.features.privacy.erasing import ErasePerson
 from smartfeeds.features.privacy.erasures import DELETE_NODES, KEEP_NODES, ErasureSettings
 from smartfeeds.service.requests import EmptyResult
+from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import CommandField, choice_field, jids_field
 from smartfeeds.xmpp.commands import (
-    Audience,
     Command,
     CommandForm,
     CommandResult,

@@ -8,11 +8,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.administration.administrators import check_admin
 from smartfeeds.features.privacy.blocklist import DIGEST_PREFIX, ListKind, list_entry
 from smartfeeds.features.privacy.person import Person
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import Answer, EmptyResult, Request
+from smartfeeds.service.standing import check_admin
 from smartfeeds.store.base import ReadTx, WriteTx
 
 

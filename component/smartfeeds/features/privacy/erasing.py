@@ -13,7 +13,6 @@ from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
 from smartfeeds.core.model import ALL_TEXTS, Affiliation, Item, Node, NodeState
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.administration.administrators import check_admin
 from smartfeeds.features.attachments.requests import reap
 from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.presence.states import Contact, ContactState
@@ -24,6 +23,7 @@ from smartfeeds.features.privacy.person import Person
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import retire
 from smartfeeds.service.requests import EmptyResult, Request
+from smartfeeds.service.standing import check_admin
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, WriteTx
 

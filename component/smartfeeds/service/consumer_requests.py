@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from smartfeeds.core.consumers import ConsumerRow
 from smartfeeds.core.model import Affiliation, KeyRange
-from smartfeeds.features.administration.administrators import check_admin
 from smartfeeds.service import consumers
 from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, place_of, status_of
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.standing import check_admin
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # Consumers, and nodes of an owner, that one request examines.

@@ -1,10 +1,14 @@
-"""The admins of the service, and the counts of one user, for admins (XEP-0133; OPS-060, OPS-063)."""
+"""What admins read of the store: the admins, the counts of the service and of one user, and all addresses (XEP-0133;
+OPS-060, OPS-063).
+"""
 
 from dataclasses import dataclass
 
-from smartfeeds.features.administration.administrators import check_admin
-from smartfeeds.service.context import Context
+from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.service.context import Context, expired_count
 from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.standing import check_admin
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx
 
 ITEMS_EXAMINED = 5_000  # by one request: some 10 ms, in which other reads wait
@@ -86,3 +90,59 @@ def count_items(tx: ReadTx, context: Context, request: CountItems) -> ItemCount:
     """
     check_admin(context.policy, request.actor)
     return ItemCount(*tx.published_after(request.jid, request.after_no, ITEMS_EXAMINED))
+
+
+@dataclass(frozen=True, slots=True)
+class CountStore(Request):
+    """The size of the store, for admins."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCounts(Answer):
+    """The numbers of nodes, items, tombstones, and subscriptions in state subscribed."""
+
+    nodes: int
+    items: int
+    deleted: int
+    subscriptions: int
+
+
+def count_store(tx: ReadTx, context: Context, request: CountStore) -> StoreCounts:
+    """The size of the store. The cost grows with the number of nodes. Raises FeedError(FORBIDDEN)."""
+    check_admin(context.policy, request.actor)
+    items, deleted, subscriptions = tx.totals()
+    expired = sum(expired_count(tx, context, node) for node in tx.expiring(0, NO_LIMIT))
+    return StoreCounts(tx.node_count(), items - expired, deleted + expired, subscriptions)
+
+
+@dataclass(frozen=True, slots=True)
+class ListAddresses(Request):
+    """The bare JIDs of owners, or else of subscribers, behind a JID, for an announcement by an admin."""
+
+    owners: bool
+    after: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddressList(Answer):
+    """Bare JIDs in their order, each once."""
+
+    addresses: tuple[str, ...]
+
+
+def list_addresses(tx: ReadTx, context: Context, request: ListAddresses) -> AddressList:
+    """The bare JIDs of owners or subscribers. Raises FeedError(FORBIDDEN)."""
+    check_admin(context.policy, request.actor)
+    return AddressList(tuple(tx.addresses(owners=request.owners, after=request.after, limit=request.limit)))
+
+
+USE_CASES = UseCases(
+    reads={
+        GetAdmins: ("get_admins", get_admins),
+        GetUserStatistics: ("get_user_statistics", get_user_statistics),
+        CountItems: ("count_items", count_items),
+        CountStore: ("count_store", count_store),
+        ListAddresses: ("list_addresses", list_addresses),
+    }
+)

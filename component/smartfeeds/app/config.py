@@ -22,7 +22,6 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from smartfeeds.app.config_lists import MirrorSettings, SourceSection
 from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.app.config_types import (
     FOLDER,
@@ -43,8 +42,6 @@ from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
 from smartfeeds.features.authoring.file import LOGO_TYPES
-from smartfeeds.features.mirrors.mirror import check_elsewhere
-from smartfeeds.features.prefetch.settings import PrefetchSettings
 
 S = TypeVar("S", bound=SettingsSection)
 
@@ -250,28 +247,6 @@ class SourcesSettings(SettingsSection):
     secret_over_http: bool = False
 
 
-class WebhooksSettings(SettingsSection):
-    """Requests to callbacks, whose addresses subscribers choose."""
-
-    allowed_networks: tuple[NetworkText, ...] = ()
-    ca_file: FilePath | None = None
-    lease_default_s: Count = 864_000
-    lease_min_s: Count = 3_600
-    lease_max_s: Count = 2_592_000
-    signature: Literal["", "sha1", "sha256", "sha384", "sha512"] = ""
-    cloud: Literal["http-post", "xml-rpc", "soap", "off"] = "http-post"
-    requests_per_minute: Count = 60
-    subscriptions_per_feed: Count = 10_000
-    subscriptions_per_host: Count = 10_000
-    subscriptions: Count = 100_000
-
-    @model_validator(mode="after")
-    def _leases_fit(self) -> "WebhooksSettings":
-        if not self.lease_min_s <= self.lease_default_s <= self.lease_max_s:
-            raise ValueError("lease_default_s must be between lease_min_s and lease_max_s")
-        return self
-
-
 class RunSettings(SettingsSection):
     """The process of the service."""
 
@@ -309,12 +284,13 @@ class Settings(BaseSettings):
     log: LogSettings = LogSettings()
     bot: BotSettings = BotSettings()
     sources: SourcesSettings = SourcesSettings()
-    webhooks: WebhooksSettings = WebhooksSettings()
-    prefetch: PrefetchSettings = PrefetchSettings()
     run: RunSettings = RunSettings()
     compat: CompatSettings = CompatSettings()
-    mirror: tuple[MirrorSettings, ...] = ()
-    source: tuple[SourceSection, ...] = ()
+
+    def section(self, kind: type[S]) -> S:
+        """Returns the section of a feature."""
+        section: S = getattr(self, _NAMES[kind])
+        return section
 
     def sections(self, kind: type[S]) -> tuple[S, ...]:
         """Returns the sections of a feature that may occur several times."""
@@ -334,36 +310,10 @@ class Settings(BaseSettings):
         return env_settings, init_settings
 
     @model_validator(mode="after")
-    def _mirrors_differ(self) -> "Settings":
-        mirrors = [section.to_mirror() for section in self.mirror]
-        for mirror in mirrors:
-            try:
-                check_elsewhere(mirror, self.component.jid)
-            except ConfigError as error:
-                raise ValueError(str(error)) from None
-        for what, values in (
-            ("node and address", {(mirror.node, mirror.address) for mirror in mirrors}),
-            ("name", {mirror.name for mirror in mirrors}),
-        ):
-            if len(values) < len(mirrors):
-                raise ValueError(f"two [[mirror]] sections have the same {what}; remove one of them or rename it")
-        return self
-
-    @model_validator(mode="after")
-    def _sources_differ(self) -> "Settings":
-        sources = [section.to_source(0) for section in self.source]
-        if len({(source.node, source.first_url) for source in sources}) < len(sources):
-            raise ValueError("two [[source]] sections have the same node and address; remove one of them")
-        return self
-
-    @model_validator(mode="after")
-    def _prefetch_is_served(self) -> "Settings":
-        """What is loaded in advance is served at a public address (PRE-036)."""
-        if self.prefetch.folder is not None and not (self.http.listen and self.http.base_url):
-            raise ValueError("prefetch.folder needs http.listen and http.base_url; set them, or remove the folder")
-        sources = [section.url for section in self.source if section.prefetch]
-        if sources and self.prefetch.folder is None:
-            raise ValueError(f"the source {sources[0]} has prefetch, which needs prefetch.folder; set a folder")
+    def _check_sections(self) -> "Settings":
+        for section in _OF_FEATURES:
+            if section.check is not None:
+                section.check(self)
         return self
 
     @model_validator(mode="before")
@@ -390,11 +340,7 @@ SECTIONS: Mapping[str, type[SettingsSection]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, SettingsSection)
 }
 # Sections that may occur several times, as [[name]].
-LISTS: Mapping[str, type[SettingsSection]] = {
-    "mirror": MirrorSettings,
-    "source": SourceSection,
-    **{one.name: one.kind for one in _OF_FEATURES if one.repeats},
-}
+LISTS: Mapping[str, type[SettingsSection]] = {one.name: one.kind for one in _OF_FEATURES if one.repeats}
 
 
 def settings_of(**sections: Any) -> Settings:

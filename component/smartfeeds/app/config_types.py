@@ -7,16 +7,12 @@ from contextvars import ContextVar
 from ipaddress import ip_interface
 from pathlib import Path
 from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.web_address import read_address
-from smartfeeds.errors import ConfigError
-from smartfeeds.features.prefetch.enclosure import parse_rule
-from smartfeeds.features.prefetch.windows import parse_window
 
 
 def _jid(kind: str, fits: Callable[[Jid], bool]) -> AfterValidator:
@@ -84,26 +80,6 @@ def _web_address(text: str) -> str:
     return address
 
 
-def _checked(parse: Callable[[str], object]) -> AfterValidator:
-    """Checks a text by reading it."""
-
-    def check(text: str) -> str:
-        try:
-            parse(text)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return text
-
-    return AfterValidator(check)
-
-
-def _zone(text: str) -> str:
-    try:
-        return text if not text else ZoneInfo(text).key
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f'must be a time zone such as "Europe/Prague", or empty, not "{text}"') from None
-
-
 # The folder of the configuration file while settings are read; relative paths are relative to it. It is a context
 # variable, because pydantic-settings passes no context to validators.
 FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
@@ -121,9 +97,6 @@ WebAddress = Annotated[str, AfterValidator(_web_address)]
 ContactAddress = Annotated[
     str, _address(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\"<>]+", '"mailto:abuse@example.org" or "xmpp:a@example.org"')
 ]
-WindowText = Annotated[str, _checked(parse_window)]
-RuleText = Annotated[str, _checked(parse_rule)]
-ZoneName = Annotated[str, AfterValidator(_zone)]
 FilePath = Annotated[Path, AfterValidator(lambda path: FOLDER.get() / path)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]

@@ -28,11 +28,15 @@ Work = Callable[[], Coroutine[None, None, None]]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of the configuration: `[name]`, or `[[name]]` where it `repeats`."""
+    """A section of the configuration: `[name]`, or `[[name]]` where it `repeats`.
+
+    `check` compares it with other sections when all are read. It raises ValueError, whose text is for the operator.
+    """
 
     name: str
     kind: "type[SettingsSection]"
     repeats: bool = False
+    check: "Callable[[Settings], None] | None" = None
 
 
 @dataclass(frozen=True, slots=True)

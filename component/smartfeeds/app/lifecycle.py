@@ -40,6 +40,7 @@ from smartfeeds.features.callbacks.setup import callback_client, make_cloud, mak
 from smartfeeds.features.cluster.setup import ProcessGroup
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
+from smartfeeds.features.mirrors.settings import MirrorSettings
 from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.features.polling.documents import remove_unread_documents
 from smartfeeds.features.polling.setup import Polls
@@ -235,7 +236,7 @@ class App:
         )
         self.mirrors = Mirrors(
             self.service,
-            [section.to_mirror() for section in settings.mirror],
+            [section.to_mirror() for section in settings.sections(MirrorSettings)],
             MirrorConnections(
                 link, link().publish, *self._fetchers, settings.pubsub.stanza_bytes, self.polls.hub_options
             ),

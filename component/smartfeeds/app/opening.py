@@ -13,6 +13,7 @@ from smartfeeds.core.options import OptionLimits
 from smartfeeds.core.stores import NO_PSYCOPG
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import KERNEL, FeedService
@@ -24,7 +25,7 @@ from smartfeeds.store.sqlite import SqliteStore
 
 def policy_of(settings: Settings) -> Policy:
     """What the settings decide for the service."""
-    pubsub, limits = settings.pubsub, settings.limits
+    pubsub, limits, prefetch = settings.pubsub, settings.limits, settings.section(PrefetchSettings)
     return Policy(
         domain=settings.component.jid,
         default_kind=pubsub.default_kind,
@@ -48,7 +49,7 @@ def policy_of(settings: Settings) -> Policy:
         contacts_per_domain=limits.contacts_per_domain,
         files_bytes_per_jid=limits.files_bytes_per_jid,
         sources_per_jid=limits.sources_per_jid,
-        prefetch=None if settings.prefetch.folder is None else settings.prefetch.to_plan(),
+        prefetch=None if prefetch.folder is None else prefetch.to_plan(),
         options=OptionLimits(
             max_payload_size_bytes=pubsub.max_payload_size_bytes, presence_access="*" not in pubsub.contacts
         ),

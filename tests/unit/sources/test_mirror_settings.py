@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app.config import MirrorSettings, load
+from smartfeeds.app.config import load
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.mirrors.mirror import Direction
+from smartfeeds.features.mirrors.settings import MirrorSettings
 
 ROOT = Path(__file__).parents[3]
 HEAD = '[component]\njid = "feeds.example.org"\nsecret = "hush"\n'

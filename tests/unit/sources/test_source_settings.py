@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.app.config import SourceSection, load, settings_of
+from smartfeeds.app.config import load, settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.settings import SourceSection
 from support.polling import atom
 from support.waiting import until
 

@@ -1,5 +1,12 @@
 """Callbacks: addresses that get changes by HTTP, and the consumers that call them. WebSub and rssCloud use it."""
 
-from smartfeeds.app.feature import Feature
+from smartfeeds.app.feature import Feature, Section
 
-CALLBACKS = Feature("callbacks")
+
+def _settings() -> tuple[Section, ...]:
+    from smartfeeds.features.callbacks.settings import WebhooksSettings
+
+    return (Section("webhooks", WebhooksSettings),)
+
+
+CALLBACKS = Feature("callbacks", settings=_settings)

@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from smartfeeds.app.config import Settings
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.features.callbacks.registrations import CallbackLimits
+from smartfeeds.features.callbacks.settings import WebhooksSettings
 from smartfeeds.features.cloud.cloud import CloudOptions, CloudServer
 from smartfeeds.features.cloud.messages import own_cloud
 from smartfeeds.features.cloud.protocol import CloudProtocol
@@ -20,9 +21,9 @@ _CHALLENGE_BYTES = 16  # 128 bits (WS-033)
 def callback_client(settings: Settings) -> CallbackClient:
     """Returns the client for requests to callbacks."""
     return CallbackClient(
-        tuple(ip_network(text) for text in settings.webhooks.allowed_networks),
+        tuple(ip_network(text) for text in settings.section(WebhooksSettings).allowed_networks),
         contact=f"{settings.http.base_url}/" if settings.http.base_url else "",
-        ca_file=settings.webhooks.ca_file,
+        ca_file=settings.section(WebhooksSettings).ca_file,
     )
 
 
@@ -34,7 +35,7 @@ def make_hub(
     clock: Callable[[], int],
 ) -> Hub | None:
     """Returns the hub; None without a public address, because topics and the hub have addresses below it."""
-    webhooks = settings.webhooks
+    webhooks = settings.section(WebhooksSettings)
     if not _is_public(settings):
         return None
     options = HubOptions(
@@ -58,7 +59,7 @@ def make_cloud(
     clock: Callable[[], int],
 ) -> CloudServer | None:
     """Returns the cloud of rssCloud; None if it is off, and without a public address, which feeds name."""
-    webhooks = settings.webhooks
+    webhooks = settings.section(WebhooksSettings)
     if not _is_public(settings) or webhooks.cloud == "off":
         return None
     options = CloudOptions(
@@ -75,7 +76,7 @@ def _is_public(settings: Settings) -> bool:
 
 
 def _limits(settings: Settings) -> CallbackLimits:
-    webhooks = settings.webhooks
+    webhooks = settings.section(WebhooksSettings)
     return CallbackLimits(webhooks.subscriptions_per_feed, webhooks.subscriptions_per_host, webhooks.subscriptions)
 
 

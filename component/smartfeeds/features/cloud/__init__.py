@@ -2,4 +2,4 @@
 
 from smartfeeds.app.feature import Feature
 
-CLOUD = Feature("cloud")
+CLOUD = Feature("cloud", needs=("callbacks",), commands={"cloud": "smartfeeds.features.cloud.command"})

@@ -2,4 +2,4 @@
 
 from smartfeeds.app.feature import Feature
 
-HUB = Feature("hub")
+HUB = Feature("hub", needs=("callbacks",), commands={"hub": "smartfeeds.features.hub.command"})

@@ -24,6 +24,7 @@ from smartfeeds.features.mirrors.mirror_rows import (
     remove_mirror,
     restart_mirror,
 )
+from smartfeeds.features.mirrors.settings import MirrorSettings
 from smartfeeds.store.base import OpenMode
 
 _WAYS: Final = {Direction.IN: "incoming", Direction.OUT: "outgoing"}
@@ -166,5 +167,5 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
 
 
 def _statuses(config: Path | None) -> list[MirrorStatus]:
-    configured = [section.to_mirror() for section in load_settings(config).mirror]
+    configured = [section.to_mirror() for section in load_settings(config).sections(MirrorSettings)]
     return read_offline(config, lambda tx, context: mirror_statuses(tx, context, configured))

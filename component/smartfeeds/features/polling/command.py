@@ -62,6 +62,7 @@ from smartfeeds.features.polling.sources import (
     remove_source,
 )
 from smartfeeds.features.prefetch.enclosure import parse_rule
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node
@@ -198,7 +199,7 @@ def add(
 
 def _check_prefetch(settings: SourceSettings, config: Path | None) -> None:
     """Raises ConfigError if a source is to be loaded in advance and there is no folder for it (PRE-036)."""
-    if settings.prefetch and read_settings(config).prefetch.folder is None:
+    if settings.prefetch and read_settings(config).section(PrefetchSettings).folder is None:
         raise ConfigError("nothing can be loaded in advance: prefetch.folder is not set; set a folder first")
 
 

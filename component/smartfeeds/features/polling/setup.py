@@ -15,6 +15,7 @@ from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.push_inbox import PushInbox
+from smartfeeds.features.polling.settings import SourceSection
 from smartfeeds.features.polling.sources import set_configured_sources
 from smartfeeds.features.polling.subscriber import PushClients, PushOptions, Subscriber
 from smartfeeds.features.polling.tools import SourceTools
@@ -101,7 +102,7 @@ class Polls:
         """Stores the sources of the configuration. Raises StoreError."""
         if not self._can_push and self._settings.sources.push:
             _log.info("source_push_off", reason="http.base_url is not set; hubs cannot reach this service")
-        sources = [section.to_source(self._tools.now_us()) for section in self._settings.source]
+        sources = [section.to_source(self._tools.now_us()) for section in self._settings.sections(SourceSection)]
         await self._service.write(partial(set_configured_sources, sources=sources))
 
     @property

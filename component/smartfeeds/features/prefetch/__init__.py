@@ -1,5 +1,17 @@
 """Prefetched enclosures: files that entries link to, fetched before somebody asks."""
 
-from smartfeeds.app.feature import Feature
+from smartfeeds.app.feature import Feature, Section
 
-PREFETCH = Feature("prefetch")
+
+def _settings() -> tuple[Section, ...]:
+    from smartfeeds.features.prefetch.settings import PrefetchSettings, check_prefetch
+
+    return (Section("prefetch", PrefetchSettings, check=check_prefetch),)
+
+
+PREFETCH = Feature(
+    "prefetch",
+    needs=("polling",),
+    commands={"prefetch": "smartfeeds.features.prefetch.command"},
+    settings=_settings,
+)

@@ -30,6 +30,7 @@ from smartfeeds.features.polling.sources import find_source
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import add_newest, ask_for, enclosure_statuses
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.features.prefetch.windows import current_span, next_open_us
 
 WATCH_S = 0.5
@@ -61,7 +62,7 @@ def list_enclosures(node: str | None, config: Path | None, *, as_json: bool) -> 
 
 def _folder(config: Path | None) -> EnclosureFolder:
     """The folder of the files. Raises ConfigError if none is set (PRE-036)."""
-    path = read_settings(config).prefetch.folder
+    path = read_settings(config).section(PrefetchSettings).folder
     if path is None:
         raise ConfigError("nothing is loaded in advance: prefetch.folder is not set; set a folder and restart")
     return EnclosureFolder(path)
@@ -69,7 +70,7 @@ def _folder(config: Path | None) -> EnclosureFolder:
 
 def _print_summary(config: Path | None, enclosures: Sequence[Enclosure]) -> None:
     """Print the space in use and the next window on standard error."""
-    settings = read_settings(config).prefetch
+    settings = read_settings(config).section(PrefetchSettings)
     plan = settings.to_plan()
     complete = {row.enclosure_no: row.length_bytes or 0 for row in enclosures if row.state is EnclosureState.ARRIVED}
     print_err(f"{counted(len(complete), 'file')}, {sum(complete.values()):,} of {settings.total_bytes:,} bytes")

@@ -1,16 +1,47 @@
 """The section `[prefetch]`: enclosures that are loaded in advance (docs/webfeeds-prefetch.md)."""
 
-from typing import Annotated
-from zoneinfo import ZoneInfo
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from smartfeeds.app.config_types import Count, FilePath, RuleText, SettingsSection, WindowText, ZoneName
+from smartfeeds.app.config_types import Count, FilePath, SettingsSection
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.settings import SourceSection
 from smartfeeds.features.prefetch.enclosure import PrefetchPlan, parse_rule
 from smartfeeds.features.prefetch.windows import parse_window
 
+if TYPE_CHECKING:
+    from smartfeeds.app.config import Settings
+
 _DAY_US = 86_400 * US_PER_S
+
+
+def _checked(parse: Callable[[str], object]) -> AfterValidator:
+    """Checks a text by reading it."""
+
+    def check(text: str) -> str:
+        try:
+            parse(text)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return AfterValidator(check)
+
+
+def _zone(text: str) -> str:
+    try:
+        return text if not text else ZoneInfo(text).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f'must be a time zone such as "Europe/Prague", or empty, not "{text}"') from None
+
+
+WindowText = Annotated[str, _checked(parse_window)]
+RuleText = Annotated[str, _checked(parse_rule)]
+ZoneName = Annotated[str, AfterValidator(_zone)]
 
 
 class PrefetchSettings(SettingsSection):
@@ -46,3 +77,13 @@ class PrefetchSettings(SettingsSection):
             least_free=self.least_free_percent / 100,
             bytes_per_s=self.bytes_per_s,
         )
+
+
+def check_prefetch(settings: "Settings") -> None:
+    """Checks that what is loaded in advance is served at a public address (PRE-036). Raises ValueError."""
+    folder = settings.section(PrefetchSettings).folder
+    if folder is not None and not (settings.http.listen and settings.http.base_url):
+        raise ValueError("prefetch.folder needs http.listen and http.base_url; set them, or remove the folder")
+    sources = [section.url for section in settings.sections(SourceSection) if section.prefetch]
+    if sources and folder is None:
+        raise ValueError(f"the source {sources[0]} has prefetch, which needs prefetch.folder; set a folder")

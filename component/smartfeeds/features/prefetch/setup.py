@@ -9,6 +9,7 @@ from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
 from smartfeeds.features.prefetch.prefetcher import Prefetcher
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.net.fetch import Fetcher
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.service.feeds import FeedService
@@ -23,7 +24,7 @@ class Prefetch:
         self.clients: tuple[Fetcher, ...] = ()
         self.files: FileFolder | None = None
         self.prefetcher: Prefetcher | None = None
-        path, plan = settings.prefetch.folder, service.policy.prefetch
+        path, plan = settings.section(PrefetchSettings).folder, service.policy.prefetch
         if path is None or plan is None:
             return
         folder = EnclosureFolder(path)

@@ -1,12 +1,11 @@
-"""Sections of the configuration that may occur several times: `[[mirror]]`, `[[source]]`."""
+"""The section `[[source]]`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
 from smartfeeds.app.config_types import BareJid, SettingsSection, WebAddress
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.mirrors.mirror import EVERY_S, Direction, Mirror, make_mirror
 from smartfeeds.features.polling.source import (
     LEAST_CHOSEN_S,
     MAX_HISTORY,
@@ -16,30 +15,8 @@ from smartfeeds.features.polling.source import (
     new_source,
 )
 
-
-class MirrorSettings(SettingsSection):
-    """A node that is synchronised with a feed elsewhere. The section may occur several times."""
-
-    node: str
-    address: str
-    name: str = ""
-    direction: Direction = Direction.IN
-    owner: BareJid | None = None
-    every_s: float = EVERY_S
-    own_edits: bool = False
-    allow_private: bool = False
-
-    def to_mirror(self) -> Mirror:
-        """Returns the mirror that this section describes. Raises ConfigError."""
-        return make_mirror(**(self.model_dump() | {"owner": self.owner or ""}))
-
-    @model_validator(mode="after")
-    def _check_mirror(self) -> "MirrorSettings":
-        try:
-            self.to_mirror()
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return self
+if TYPE_CHECKING:
+    from smartfeeds.app.config import Settings
 
 
 class SourceSection(SettingsSection):
@@ -76,3 +53,10 @@ class SourceSection(SettingsSection):
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return self
+
+
+def check_sources(settings: "Settings") -> None:
+    """Checks that each source has one section. Raises ValueError."""
+    sources = [section.to_source(0) for section in settings.sections(SourceSection)]
+    if len({(source.node, source.first_url) for source in sources}) < len(sources):
+        raise ValueError("two [[source]] sections have the same node and address; remove one of them")

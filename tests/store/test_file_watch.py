@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.errors import StoreLostError
-from smartfeeds.features.doctor.file_watch import FileWatch
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import sqlite as sqlite_module
+from smartfeeds.store.file_watch import FileWatch
 from smartfeeds.store.sqlite import SqliteStore
 from support.waiting import wait_for
 

@@ -16,10 +16,10 @@ import pytest
 from smartfeeds.errors import StoreError
 from smartfeeds.features.backup.copy_sqlite import sqlite_source, sqlite_target
 from smartfeeds.features.backup.restoring import check_backup, restore_backup
-from smartfeeds.features.doctor import maintenance
 from smartfeeds.store import migrate
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.sqlite import SqliteStore
+from smartfeeds.store.sqlite_file import schema_version
 from store.values import add_feed, read_payload
 from support.waiting import HANG_S
 
@@ -103,7 +103,7 @@ def test_restore_that_is_killed_leaves_a_database_or_a_refusal(database: Path, c
             with pytest.raises(StoreError, match=refusal), end(database):
                 pass
         with pytest.raises(StoreError, match=refusal):
-            maintenance.check_writable(database)
+            schema_version(database)
         assert sorted(path.name for path in database.parent.iterdir()) == before
         with pytest.raises(StoreError, match=r"feeds\.db exists; use --replace to rename it"):
             restore_backup(backup, database, files, replace=False)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from smartfeeds.service.answers import Handle
     from smartfeeds.service.feeds import FeedService
     from smartfeeds.service.use_cases import UseCases
+    from smartfeeds.store.row_readers import RowReader
     from smartfeeds.xmpp.side import XmppSide
     from smartfeeds.xmpp.stream import ComponentStream
 
@@ -91,7 +92,7 @@ class Feature:
     adds to it, as `module:function`; it receives a `click.Command` and returns one. `use_cases` returns the requests
     that it answers, `xmpp` what it does over XMPP, and `http` what it serves over HTTP.
     `settings` returns its sections of the configuration. `run` makes what runs, once, before the start, and after what
-    the features in `needs` run.
+    the features in `needs` run. `row_readers` returns how its rows are read, for `smartfeeds doctor`.
 
     What needs imports is named by a text or returned by a function: `smartfeeds --help` imports every feature, and a
     command that opens the store alone needs no wires.
@@ -106,6 +107,7 @@ class Feature:
     http: "Callable[[], HttpSide[Any]] | None" = None
     settings: "Callable[[], tuple[Section, ...]] | None" = None
     run: Callable[[Host], Running] | None = None
+    row_readers: "Callable[[], tuple[RowReader, ...]] | None" = None
 
 
 def in_order(features: Iterable[Feature]) -> list[Feature]:

@@ -5,6 +5,7 @@ The whole service is built on this, and commands that need the store alone load 
 
 from collections.abc import Callable, Collection
 from functools import reduce
+from itertools import chain
 from operator import or_
 
 from smartfeeds import system
@@ -18,8 +19,10 @@ from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import KERNEL, FeedService
 from smartfeeds.service.use_cases import UseCases
+from smartfeeds.store import row_readers
 from smartfeeds.store.base import OpenMode, Store
 from smartfeeds.store.lock import Release, lock_database, no_lock
+from smartfeeds.store.row_readers import RowReader
 from smartfeeds.store.sqlite import SqliteStore
 
 
@@ -59,6 +62,12 @@ def policy_of(settings: Settings) -> Policy:
 def all_use_cases() -> UseCases:
     """Returns the use cases of the kernel and of all features."""
     return reduce(or_, (feature.use_cases() for feature in FEATURES if feature.use_cases is not None), KERNEL)
+
+
+def all_row_readers() -> list[RowReader]:
+    """Returns how the rows of the kernel and of all features are read."""
+    features = (feature.row_readers() for feature in FEATURES if feature.row_readers is not None)
+    return [*row_readers.KERNEL, *chain.from_iterable(features)]
 
 
 def lock_store(settings: Settings, purpose: str) -> Release:

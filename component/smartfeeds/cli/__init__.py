@@ -19,7 +19,6 @@ _MODULES: Final[Mapping[str, str]] = {
     "run": "smartfeeds.cli.run",
     "status": "smartfeeds.cli.run",
     "init": "smartfeeds.cli.init",
-    "doctor": "smartfeeds.features.doctor.doctor",
     "import": "smartfeeds.cli.documents",
     "export": "smartfeeds.cli.documents",
     "convert": "smartfeeds.features.documents.command",

@@ -21,10 +21,10 @@ import aiosqlite
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, StoreLostError
 from smartfeeds.features.backup.backup import copy_database
-from smartfeeds.features.doctor.file_watch import FileWatch
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
 from smartfeeds.store.batches import ReadBatches, WriteBatches
+from smartfeeds.store.file_watch import FileWatch
 from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.sql_store import SqlStore
 from smartfeeds.store.sqlite_engine import (

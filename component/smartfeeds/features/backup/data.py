@@ -14,12 +14,12 @@ from smartfeeds.errors import ConfigError
 from smartfeeds.features.backup.backup import copy_database
 from smartfeeds.features.backup.copying import copy_store
 from smartfeeds.features.backup.digests import digest_of
-from smartfeeds.features.doctor import maintenance
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.files import copy_files, folder_of
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
+from smartfeeds.store.sqlite_file import schema_version
 
 
 @click.group("db", cls=Commands)
@@ -40,7 +40,7 @@ def upgrade(config: Path | None) -> None:
         print_out(f"{store.address.name} has schema {HEAD}.")
         return
     path = store.path
-    before = maintenance.schema_version(path)
+    before = schema_version(path)
     if before == HEAD:
         print_out(f"{path} has schema {before} already.")
         return
@@ -50,7 +50,7 @@ def upgrade(config: Path | None) -> None:
         run_offline(config, _open, OpenMode.SERVE)
     finally:
         release()
-    after = maintenance.schema_version(path)
+    after = schema_version(path)
     print_out(f"{path}: schema {before or 'none'} is now {after}.")
 
 
@@ -95,7 +95,7 @@ def backup_command(file: Path, config: Path | None) -> None:
             "backups (docs/postgres.md)"
         )
     path = store.path
-    maintenance.schema_version(path)  # raises if the file is not a database of smartfeeds
+    schema_version(path)  # raises if the file is not a database of smartfeeds
     former = next((path for path in (file, folder_of(file)) if path.exists()), None)
     if former is not None:
         example = file.with_name(f"{file.stem}-{datetime.now(UTC):%Y-%m-%d}{file.suffix}")

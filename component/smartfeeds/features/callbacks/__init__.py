@@ -1,6 +1,11 @@
 """Callbacks: addresses that get changes by HTTP, and the consumers that call them. WebSub and rssCloud use it."""
 
+from typing import TYPE_CHECKING
+
 from smartfeeds.app.feature import Feature, Section
+
+if TYPE_CHECKING:
+    from smartfeeds.store.row_readers import RowReader
 
 
 def _settings() -> tuple[Section, ...]:
@@ -9,4 +14,12 @@ def _settings() -> tuple[Section, ...]:
     return (Section("webhooks", WebhooksSettings),)
 
 
-CALLBACKS = Feature("callbacks", settings=_settings)
+def _row_readers() -> "tuple[RowReader, ...]":
+    from smartfeeds.features.callbacks.rows import to_sound_callback
+    from smartfeeds.store.row_readers import RowReader
+    from smartfeeds.store.sql_tables import CALLBACK
+
+    return (RowReader(CALLBACK, "callback_no", CALLBACK.columns, to_sound_callback),)
+
+
+CALLBACKS = Feature("callbacks", settings=_settings, row_readers=_row_readers)

@@ -2,4 +2,4 @@
 
 from smartfeeds.app.feature import Feature
 
-DOCTOR = Feature("doctor")
+DOCTOR = Feature("doctor", commands={"doctor": "smartfeeds.features.doctor.doctor"})

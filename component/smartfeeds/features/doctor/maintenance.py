@@ -1,59 +1,42 @@
-"""Facts about a SQLite file that an operator needs without opening it as a store: version, health, permissions."""
+"""Facts about a SQLite file that an operator needs: the oldest program that can use it, damage, permissions."""
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 from smartfeeds.errors import StoreError
 from smartfeeds.features.doctor.damage import CONTENT, DamagedItem, DamagedRow, damaged_items, damaged_rows
 from smartfeeds.store import migrate
+from smartfeeds.store.row_readers import RowReader
 from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, missing, restoring_path, store_error
-
-BUSY_S = 5.0  # wait for another process that has locked the file
-
-
-def schema_version(path: Path) -> str | None:
-    """Returns the version of the schema, None for an empty database. Raises StoreError for another program's file."""
-    with _reading(path) as connection:
-        return migrate.version(connection)
+from smartfeeds.store.sqlite_file import BUSY_S, reading
 
 
 def oldest_program(path: Path) -> str | None:
     """Returns the oldest schema whose programs can work with the database, None if the database does not say it."""
-    with _reading(path) as connection:
+    with reading(path) as connection:
         return migrate.oldest_program(connection)
 
 
 def is_sound(path: Path) -> bool:
     """Returns whether SQLite's quick check finds no damage."""
-    with _reading(path) as connection:
+    with reading(path) as connection:
         connection.execute("PRAGMA cell_size_check = ON")
         rows: list[tuple[str]] = connection.execute("PRAGMA quick_check(1)").fetchall()
         return rows == [("ok",)]
 
 
-def read_damage(path: Path) -> tuple[list[DamagedItem], list[DamagedRow]]:
+def read_damage(path: Path, readers: Iterable[RowReader]) -> tuple[list[DamagedItem], list[DamagedRow]]:
     """Returns the items whose content is damaged, and the damaged rows. Reads all of them."""
-    with _reading(path) as connection:
+    with reading(path) as connection:
         # A damaged name must not end the search.
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         items = damaged_items(connection.execute(CONTENT))
         # Lone surrogates show that a text is damaged.
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-        return items, list(damaged_rows(connection.execute))
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    if not path.exists():
-        raise missing(path)
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as connection:
-            yield connection
-    except DATABASE_ERRORS as error:
-        raise store_error(error, str(path)) from error
+        return items, list(damaged_rows(connection.execute, readers))
 
 
 def check_writable(path: Path) -> None:

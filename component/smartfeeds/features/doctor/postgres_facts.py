@@ -1,7 +1,7 @@
 """Facts about a PostgreSQL server and a database, which `smartfeeds doctor` judges (OPS-093)."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from smartfeeds.features.doctor.damage import CONTENT, DamagedItem, DamagedRow, 
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import connect
 from smartfeeds.store.postgres_state import FREE_CONNECTIONS
+from smartfeeds.store.row_readers import RowReader
 
 _APPLICATION = "smartfeeds doctor"
 # Other users' sessions have no backend_type for a user without rights, but they have a database. The sessions of the
@@ -97,7 +98,7 @@ def read_facts(address: StoreAddress) -> PostgresFacts:
         raise postgres_error(error, address.name) from error
 
 
-def read_damage(address: StoreAddress) -> tuple[list[DamagedItem], list[DamagedRow]]:
+def read_damage(address: StoreAddress, readers: Iterable[RowReader]) -> tuple[list[DamagedItem], list[DamagedRow]]:
     """Returns the items whose content is damaged, and the damaged rows. Reads all of them. Raises StoreError."""
     try:
         with closing(connect(address, _APPLICATION)) as connection:
@@ -108,7 +109,7 @@ def read_damage(address: StoreAddress) -> tuple[list[DamagedItem], list[DamagedR
                 with connection.cursor("damaged") as cursor:
                     yield from cursor.execute(statement.encode())
 
-            return ([], []) if is_empty else (damaged_items(read(CONTENT)), list(damaged_rows(read)))
+            return ([], []) if is_empty else (damaged_items(read(CONTENT)), list(damaged_rows(read, readers)))
     except psycopg.Error as error:
         raise postgres_error(error, address.name) from error
 

@@ -22,13 +22,14 @@ from smartfeeds.app.config import Settings
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S, parse_datetime
 from smartfeeds.errors import LinkError, StoreError
-from smartfeeds.features.callbacks.outside import S2S, Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.features.doctor import maintenance
 from smartfeeds.features.doctor.findings import Check, CheckState, Finding
+from smartfeeds.features.doctor.outside import S2S, Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.features.doctor.probe_items import check_items
 from smartfeeds.features.doctor.probe_postgres import check_postgres, serving_processes
 from smartfeeds.store.lock import database_holder
 from smartfeeds.store.migrate import HEAD, REVISIONS
+from smartfeeds.store.sqlite_file import schema_version
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import ADVICE
@@ -176,7 +177,7 @@ def _check_database(path: Path) -> Finding:
         if not path.exists():
             maintenance.check_writable(path)
             return _STORE.ok(f"{path} does not exist yet; smartfeeds run creates it")
-        version, oldest = maintenance.schema_version(path), maintenance.oldest_program(path)
+        version, oldest = schema_version(path), maintenance.oldest_program(path)
         sound = maintenance.is_sound(path)
         maintenance.check_writable(path)
     except StoreError as error:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from smartfeeds.app.config_store import StoreSettings
+from smartfeeds.app.opening import all_row_readers
 from smartfeeds.core.text import counted
 from smartfeeds.errors import StoreError
 from smartfeeds.features.doctor import maintenance
@@ -43,7 +44,7 @@ def _first_of(names: list[str]) -> str:
 
 def _read_damage(store: StoreSettings) -> tuple[list[DamagedItem], list[DamagedRow]]:
     if not store.is_shared:
-        return maintenance.read_damage(store.path.absolute())
+        return maintenance.read_damage(store.path.absolute(), all_row_readers())
     from smartfeeds.features.doctor.postgres_facts import read_damage
 
-    return read_damage(store.address)
+    return read_damage(store.address, all_row_readers())

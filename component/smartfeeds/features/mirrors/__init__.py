@@ -1,6 +1,11 @@
 """Mirrors: feeds that two services keep in step (FeedSync, SSE)."""
 
+from typing import TYPE_CHECKING
+
 from smartfeeds.app.feature import Feature, Section
+
+if TYPE_CHECKING:
+    from smartfeeds.store.row_readers import RowReader
 
 
 def _settings() -> tuple[Section, ...]:
@@ -9,9 +14,18 @@ def _settings() -> tuple[Section, ...]:
     return (Section("mirror", MirrorSettings, repeats=True, check=check_mirrors),)
 
 
+def _row_readers() -> "tuple[RowReader, ...]":
+    from smartfeeds.store.row_readers import RowReader
+    from smartfeeds.store.sql_records import to_mirror
+    from smartfeeds.store.sql_tables import MIRROR
+
+    return (RowReader(MIRROR, "name", MIRROR.columns, to_mirror),)
+
+
 MIRRORS = Feature(
     "mirrors",
     needs=("polling",),
     commands={"mirror": "smartfeeds.features.mirrors.command"},
     settings=_settings,
+    row_readers=_row_readers,
 )

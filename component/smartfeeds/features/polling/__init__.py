@@ -1,6 +1,11 @@
 """Sources: RSS, Atom and JSON feeds that the service polls, or subscribes to, and publishes as items."""
 
+from typing import TYPE_CHECKING
+
 from smartfeeds.app.feature import Feature, Section
+
+if TYPE_CHECKING:
+    from smartfeeds.store.row_readers import RowReader
 
 
 def _settings() -> tuple[Section, ...]:
@@ -9,8 +14,18 @@ def _settings() -> tuple[Section, ...]:
     return (Section("source", SourceSection, repeats=True, check=check_sources),)
 
 
+def _row_readers() -> "tuple[RowReader, ...]":
+    from smartfeeds.features.polling.push_rows import to_push
+    from smartfeeds.features.polling.rows import to_source
+    from smartfeeds.store.row_readers import RowReader
+    from smartfeeds.store.sql_tables import SOURCE, SOURCE_PUSH
+
+    return (
+        RowReader(SOURCE, "url", SOURCE.columns, to_source),
+        RowReader(SOURCE_PUSH, "push_no", SOURCE_PUSH.columns, to_push),
+    )
+
+
 POLLING = Feature(
-    "polling",
-    commands={"source": "smartfeeds.features.polling.command"},
-    settings=_settings,
+    "polling", commands={"source": "smartfeeds.features.polling.command"}, settings=_settings, row_readers=_row_readers
 )

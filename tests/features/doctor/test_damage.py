@@ -11,18 +11,17 @@ from smartfeeds.core.model import Slice
 from smartfeeds.core.text import escape
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError
-from smartfeeds.features.bot.chat import ChatSettings, dump_chat_settings
 from smartfeeds.features.doctor import maintenance
 from smartfeeds.features.doctor.damage import DamagedItem, damaged_items
 from smartfeeds.features.doctor.findings import CheckState
 from smartfeeds.features.doctor.probe_items import check_items
-from smartfeeds.features.mirrors.mirror import Mirror, dump_settings
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import migrations
 from smartfeeds.store.rows import checksum, item_texts
 from smartfeeds.store.sqlite import SqliteStore
-
-from .values import add_feed, item
+from smartfeeds.store.sqlite_engine import restoring_path
+from smartfeeds.store.sqlite_file import schema_version
+from store.values import add_feed, item
 
 PAYLOAD = "<entry xmlns='http://www.w3.org/2005/Atom'><title>é</title></entry>"
 
@@ -58,15 +57,10 @@ def findings(path: Path) -> list[str]:
         ("UPDATE node SET name = 'ne' || char(1)", "ne\ufffd of the table node"),
         ("UPDATE node SET name = CAST(x'6eff' AS TEXT)", "n\ufffd of the table node"),
         ("UPDATE affiliation SET affiliation = 'ownes'", "bob@b.example of the table affiliation"),
-        ("UPDATE mirror SET settings = ''", "copy of the table mirror"),
-        ("UPDATE chat SET settings = '[]'", "bob@b.example of the table chat"),
     ],
 )
 async def test_damaged_row_is_named(path: Path, raw: sqlite3.Connection, statement: str, name: str) -> None:
     raw.execute("INSERT INTO affiliation VALUES (1, 'bob@b.example', 'owner', NULL)")
-    settings = dump_settings(Mirror("copy", "news", "https://b.example/"))
-    raw.execute("INSERT INTO mirror VALUES ('copy', 0, ?, '{}')", (settings,))
-    raw.execute("INSERT INTO chat VALUES ('bob@b.example', 0, ?)", (dump_chat_settings(ChatSettings()),))
     assert findings(path) == []
     raw.execute("PRAGMA ignore_check_constraints = ON")
     raw.execute(statement)
@@ -192,7 +186,7 @@ async def test_damaged_schema_is_a_message_at_the_start(path: Path, raw: sqlite3
     with pytest.raises(StoreError, match="restore a backup"):
         await store.open()
     with pytest.raises(StoreError, match="restore a backup"):
-        maintenance.schema_version(path)
+        schema_version(path)
 
 
 async def test_upgrade_gives_all_items_their_checksum(tmp_path: Path) -> None:
@@ -218,3 +212,12 @@ async def test_upgrade_gives_all_items_their_checksum(tmp_path: Path) -> None:
     finally:
         await store.close()
     assert [(each.damaged, each.payload) for each in items] == [(False, PAYLOAD.encode())] * 2
+
+
+def test_restore_that_was_interrupted_is_named(tmp_path: Path) -> None:
+    """[OPS-092] The folder is writable, and still no start may make an empty database."""
+    path = tmp_path / "feeds.db"
+    maintenance.check_writable(path)
+    restoring_path(path).touch()
+    with pytest.raises(StoreError, match=r"feeds\.db does not exist, because smartfeeds restore was interrupted"):
+        maintenance.check_writable(path)

@@ -21,7 +21,11 @@ from smartfeeds.http.queries import FeedQuery, read_query
 from support.routes import TABLE
 
 SUFFIX = frozenset(SUFFIXES)
-TEMPLATES = [PathTemplate(path, SUFFIXES) for path in dict.fromkeys(route.path for route in TABLE) if "{" in path]
+# In the order in which the router tries them.
+TEMPLATES = sorted(
+    (PathTemplate(path, SUFFIXES) for path in dict.fromkeys(route.path for route in TABLE) if "{" in path),
+    key=lambda template: -template.fixed_length,
+)
 # Names and ids as nodes and items have them, with everything in them that means something in an address.
 TEXTS = st.one_of(
     st.text(st.sampled_from("a/.?#%&=+;: \\\"'<>\n\u2028é\U0001f600~*@"), min_size=1, max_size=12),

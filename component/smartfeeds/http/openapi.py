@@ -16,7 +16,7 @@ from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.http_errors import PROBLEM
 from smartfeeds.http.openapi_schemas import JID, SCHEMAS, TEXT, Schema, ref
-from smartfeeds.http.operations import IF_NONE_MATCH, NAME_TEXT, Content, Operation, Parameter
+from smartfeeds.http.operations import IF_NONE_MATCH, METHODS, NAME_TEXT, Content, Operation, Parameter
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.replies import Reply
 
@@ -68,9 +68,9 @@ _DESCRIPTIONS: Mapping[int, str] = {
 
 
 def document(routes: Iterable[tuple[str, str, Operation]]) -> dict[str, Any]:
-    """The document for routes given as (method, path, operation)."""
+    """The document for routes given as (method, path, operation), sorted by their paths."""
     paths: dict[str, dict[str, Any]] = {}
-    for method, path, operation in routes:
+    for method, path, operation in sorted(routes, key=lambda route: (route[1], METHODS.index(route[0]))):
         variables = PathTemplate(path).variables
         if path not in paths:
             shared = {"parameters": [_parameter(_VARIABLES[name]) for name in variables]}

@@ -1,7 +1,7 @@
 """Operations as values: what a client may send to a route, who may send it, and which responses come back.
 
-Each module of handlers declares its operations. `routes.TABLE` joins them to paths and handlers. The router checks
-rights from these values, and `openapi.py` writes the OpenAPI document from the same values.
+Each module of handlers declares its operations. Tables join them to paths and handlers (`side.Route`). The router
+checks rights from these values, and `openapi.py` writes the OpenAPI document from the same values.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.http.negotiation import WEB_FORM
 from smartfeeds.http.openapi_schemas import TEXT, Schema
 
+# In the order in which headers and the OpenAPI document name them.
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # Media type without parameters -> schema of the body.
 Content = Mapping[str, Schema]
 

@@ -15,12 +15,14 @@ _SEGMENT = r"[^/]+"
 
 
 class PathTemplate:
-    """A path with variables, such as `/entries/{name}/{id}`. `suffixes` are the values that `{suffix}` may have."""
+    """A path with variables, such as `/entries/{name}/{id}`. `suffixes` are the values that `{suffix}` may have.
+    `fixed_length` is the number of characters outside its variables."""
 
     def __init__(self, text: str, suffixes: Iterable[str] = ()) -> None:
         self.text = text
         pieces = _VARIABLE.split(text)  # literal texts and names of variables alternate
         self.variables = tuple(pieces[1::2])
+        self.fixed_length = sum(map(len, pieces[::2]))
         # The name of a feed may hold slashes; every other variable is one segment.
         patterns = {"name": r".+", "suffix": "|".join(map(re.escape, suffixes))}
         self._pattern = re.compile(
@@ -35,6 +37,11 @@ class PathTemplate:
         """The raw values of the variables in a path, None for a path that does not fit."""
         match = self._pattern.fullmatch(path)
         return None if match is None else match.groupdict()
+
+
+def first_segment(path: str) -> str:
+    """The text between the first two slashes of a path. In every template it is fixed."""
+    return path.split("/", 2)[1] if path.startswith("/") else ""
 
 
 def decode_value(raw: str) -> str:

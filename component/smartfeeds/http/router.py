@@ -22,8 +22,8 @@ from smartfeeds.features.pages.problem_page import for_reader
 from smartfeeds.http.calls import CallReader, HttpCall, is_from_here
 from smartfeeds.http.http_errors import HttpError, as_text, failure_reply
 from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
-from smartfeeds.http.operations import Operation
-from smartfeeds.http.paths import PathTemplate, decode_value
+from smartfeeds.http.operations import METHODS, Operation
+from smartfeeds.http.paths import PathTemplate, decode_value, first_segment
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.wire import AlreadySent, early_writer, has_begun
 
@@ -67,16 +67,20 @@ class Resource:
 
 
 class HttpRouter:
-    """Answers every request. `resources` are tried in their order."""
+    """Answers every request. If a path fits several templates, the one with the longest fixed text is taken, so the
+    order of `resources` does not matter."""
 
     def __init__(
         self, callers: CallReader, resources: Iterable[Resource], sessions: Sessions, observe: Observe
     ) -> None:
         self._callers = callers
-        resources = list(resources)
-        # Most requests are for a few fixed paths or for feeds: a fixed path needs no search.
+        resources = sorted(resources, key=lambda resource: -resource.template.fixed_length)
+        # A path that is fixed as a whole needs no search, and another one is compared with few templates.
         self._fixed = {resource.template.text: resource for resource in resources if not resource.template.variables}
-        self._templates = [resource for resource in resources if resource.template.variables]
+        self._templates = {
+            segment: [resource for resource in resources if first_segment(resource.template.text) == segment]
+            for segment in {first_segment(resource.template.text) for resource in resources}
+        }
         server = Resource(PathTemplate(_SERVER), "http_options")
         for resource in resources:
             server.methods.update(resource.methods)
@@ -103,7 +107,7 @@ class HttpRouter:
         for path in (call.path, *also):
             if (resource := self._fixed.get(path)) is not None:
                 return resource, {}
-            for resource in self._templates:
+            for resource in self._templates.get(first_segment(path), ()):
                 if (values := resource.template.match(path)) is not None:
                     return resource, values
         raise HttpError(HTTPStatus.NOT_FOUND, "there is no such page; the feeds are under /feeds/")
@@ -227,7 +231,8 @@ async def _send(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
 
 
 def _with_head(methods: Iterable[str]) -> list[str]:
-    return [name for method in methods for name in ((method, "HEAD") if method == "GET" else (method,))]
+    ordered = sorted(methods, key=METHODS.index)
+    return [name for method in ordered for name in ((method, "HEAD") if method == "GET" else (method,))]
 
 
 def _without_handler(call: HttpCall, resource: Resource) -> Reply:

@@ -14,12 +14,12 @@ from smartfeeds.features.authoring import editor, micropub
 from smartfeeds.features.authoring import http as files
 from smartfeeds.features.cloud import http as cloud
 from smartfeeds.features.hub import http as hub
-from smartfeeds.features.pages import api_docs, search, theme
+from smartfeeds.features.pages import api_docs, outlines, search, theme
 from smartfeeds.features.pages import image_requests as images
 from smartfeeds.features.pages import river_http as river
 from smartfeeds.features.pages import static_files as static
 from smartfeeds.features.polling import http as source_pushes
-from smartfeeds.http import entries, feeds, health, lists, openapi, outlines, publishing, requirements
+from smartfeeds.http import entries, feeds, health, lists, openapi, publishing, requirements
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route

@@ -2,7 +2,7 @@
 
 The kernel has one, and so has each feature. The router, and the OpenAPI document, are made from all of them. A new
 route needs an `Operation` and a handler in its own module, and a line in the table of its part. The order of the routes
-matters only for paths that fit several templates: the first one is taken.
+does not matter.
 """
 
 from collections.abc import Callable, Iterable

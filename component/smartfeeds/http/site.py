@@ -22,6 +22,7 @@ from smartfeeds.features.pages.api_docs import ApiDocs
 from smartfeeds.features.pages.feed_page import Pages
 from smartfeeds.features.pages.image_requests import FetchImage, Images
 from smartfeeds.features.pages.look import SiteLook
+from smartfeeds.features.pages.outlines import Outlines
 from smartfeeds.features.pages.river_http import Rivers
 from smartfeeds.features.pages.river_page import RiverPages
 from smartfeeds.features.pages.search import Searches
@@ -39,7 +40,6 @@ from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.health import Health
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.openapi import OpenApiDocument
-from smartfeeds.http.outlines import Outlines
 from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.quotas import Quota

@@ -28,17 +28,26 @@ ERROR_MODULES = (
     *set(PACKAGE.glob("features/pages/*.py")).difference(
         PACKAGE / "features/pages" / f"{name}.py" for name in ("image_requests", "river", "river_http", "search")
     ),
-    *(PACKAGE / "http" / f"{name}.py" for name in ("multipart", "outlines", "paths", "router")),
+    *(PACKAGE / "http" / f"{name}.py" for name in ("multipart", "paths", "router")),
     *(
         PACKAGE / "service" / f"{name}.py"
-        for name in ("affiliations", "context", "nodes", "placing", "preconditions", "pulls", "subscriptions")
+        for name in (
+            "affiliations",
+            "context",
+            "nodes",
+            "placing",
+            "preconditions",
+            "pulls",
+            "standing",
+            "subscriptions",
+        )
     ),
     *(PACKAGE / path for path in ("core/options.py", "formats/post.py")),
     *(
         PACKAGE / "features" / path
         for path in (
             *("accounts/listing.py", "accounts/pages.py", "accounts/sessions.py", "accounts/sign_ins.py"),
-            *("accounts/tokens.py", "administration/administrators.py", "administration/http.py"),
+            *("accounts/tokens.py", "administration/http.py"),
             *("administration/lists.py", "administration/page_lists.py", "administration/page_sections.py"),
             *("administration/pages.py", "administration/plots.py", "authoring/editor.py", "authoring/requests.py"),
             *("authoring/uploads.py", "conflicts/http.py", "conflicts/requests.py"),

@@ -32,14 +32,8 @@ ERROR_MODULES = (
     *(
         PACKAGE / "service" / f"{name}.py"
         for name in (
-            "affiliations",
-            "context",
-            "nodes",
-            "placing",
-            "preconditions",
-            "pulls",
-            "standing",
-            "subscriptions",
+            *("affiliations", "answers", "context", "nodes", "placing"),
+            *("preconditions", "pulls", "standing", "subscriptions"),
         )
     ),
     *(PACKAGE / path for path in ("core/options.py", "formats/post.py")),

@@ -14,6 +14,7 @@ from bench.web_targets import free_port
 from bench.wire import BenchError, Wire, cpu_s
 from bench.work import Number, Numbers
 from smartfeeds.core.view import Order
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.hub.protocol import HubTerms, dump_terms
 from smartfeeds.features.hub.requests import HUB
@@ -78,7 +79,7 @@ async def _subscribe(config: Path, port: int, count: int) -> None:
             host = f"127.0.1.{number % HOSTS + 1}"
             url, topic = f"http://{host}:{port}/{number}", f"{SITE}/feeds/{NODE}/"
             row = Callback(HUB, node.node_no, url, topic, host, 0, _ENDS_US, active=True, settings=terms)
-            add_consumer(tx, tx.put_callback(row).consumer, Order.MODIFIED)
+            add_consumer(tx, callback_rows.put(tx, row).consumer, Order.MODIFIED)
 
     async with stored_service(config) as service:
         await service.store.write(fill)

@@ -13,6 +13,7 @@ from lxml import etree
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.view import Order
 from smartfeeds.demo.process import free_port
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.service.context import Context
@@ -52,7 +53,7 @@ async def active(web: Web) -> None:
     store = web.component.app.service.store
 
     async def is_active() -> bool:
-        return any(row.active for row in await store.read(lambda tx: tx.callbacks(HUB, 0, 9)))
+        return any(row.active for row in await store.read(lambda tx: callback_rows.callbacks(tx, HUB, 0, 9)))
 
     await until(is_active, "the subscription")
 
@@ -141,7 +142,7 @@ async def result_of_newest(web: Web) -> str:
     service, dispatcher = web.component.app.service, web.component.app.dispatcher
 
     def read(tx: ReadTx, _context: Context) -> tuple[Callback, bool]:
-        (row,), node = tx.callbacks(HUB, 0, 9), tx.node("notes")
+        (row,), node = callback_rows.callbacks(tx, HUB, 0, 9), tx.node("notes")
         assert node is not None
         mark = tx.mark(node.node_no, Order.MODIFIED, row.consumer.name)
         return row, mark is not None and mark.key_us == node.last_modified_us and bool(row.result)

@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.push_targets import PushTarget
 from smartfeeds.features.bot.chat import ChatRow
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.cloud import protocol as rsscloud
 from smartfeeds.features.hub import protocol as websub
@@ -75,8 +76,8 @@ READS: dict[str, Callable[[ReadTx], object]] = {
     "source_push": lambda tx: [tx.source_pushes(0, 1), tx.source_pushes_due(NEVER_US, 9), tx.source_push_states()],
     "mirror": lambda tx: tx.mirrors(),
     "callback": lambda tx: [
-        *(tx.callbacks(kind, 0, 1) for kind in CallbackKind),
-        *(tx.callbacks_due(kind, NEVER_US, 1) for kind in CallbackKind),
+        *(callback_rows.callbacks(tx, kind, 0, 1) for kind in CallbackKind),
+        *(callback_rows.due(tx, kind, NEVER_US, 1) for kind in CallbackKind),
     ],
     "chat": lambda tx: tx.chat_rooms(),
 }
@@ -101,7 +102,7 @@ def fill(tx: WriteTx, table: str) -> None:
             )
         elif table == "callback":
             settings = {"settings": TERMS, "due_us": NEVER_US - 1}
-            tx.put_callback(Callback(CallbackKind.HUB, 9, url, f"t{number}", name, 1, NEVER_US, **settings))  # type: ignore[arg-type]
+            callback_rows.put(tx, Callback(CallbackKind.HUB, 9, url, f"t{number}", name, 1, NEVER_US, **settings))  # type: ignore[arg-type]
         elif table == "chat":
             tx.put_chat(ChatRow(f"{name}@rooms.example.org", True))
 

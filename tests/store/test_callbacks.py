@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind, host_of, number_of
 from smartfeeds.features.cloud.protocol import CloudCallback, CloudProtocol
 from smartfeeds.features.hub import protocol as websub
@@ -29,62 +30,64 @@ FULL = replace(
 
 async def put(store: Store, *callbacks: Callback) -> list[Callback]:
     def work(tx: WriteTx) -> list[Callback]:
-        return [tx.put_callback(callback) for callback in callbacks]
+        return [callback_rows.put(tx, callback) for callback in callbacks]
 
     return await store.write(work)
 
 
 async def test_callback_is_stored_found_and_replaced(store: Store) -> None:
     first, full = await put(store, READER, FULL)
-    assert await store.read(lambda tx: tx.callback(full.callback_no)) == full
+    assert await store.read(lambda tx: callback_rows.callback(tx, full.callback_no)) == full
     assert full == replace(FULL, callback_no=full.callback_no)
     renewed = replace(first, expires_us=900, active=True)
     assert await put(store, renewed) == [renewed]
-    assert await store.read(lambda tx: tx.callback_for(HUB, READER.url, READER.topic)) == renewed
-    assert await store.read(lambda tx: tx.callback_for(CLOUD, READER.url, READER.topic)) is None
+    assert await store.read(lambda tx: callback_rows.callback_for(tx, HUB, READER.url, READER.topic)) == renewed
+    assert await store.read(lambda tx: callback_rows.callback_for(tx, CLOUD, READER.url, READER.topic)) is None
 
 
 async def test_callbacks_are_paged_by_kind(store: Store) -> None:
     first, other, ping = await put(store, READER, OTHER, PING)
-    assert await store.read(lambda tx: tx.callbacks(HUB, 0, 1)) == [first]
-    assert await store.read(lambda tx: tx.callbacks(HUB, first.callback_no, 9)) == [other]
-    assert await store.read(lambda tx: tx.callbacks(CLOUD, 0, 9)) == [ping]
+    assert await store.read(lambda tx: callback_rows.callbacks(tx, HUB, 0, 1)) == [first]
+    assert await store.read(lambda tx: callback_rows.callbacks(tx, HUB, first.callback_no, 9)) == [other]
+    assert await store.read(lambda tx: callback_rows.callbacks(tx, CLOUD, 0, 9)) == [ping]
 
 
 async def test_due_questions_come_in_the_order_of_their_time(store: Store) -> None:
     _, other, _, full = await put(store, READER, OTHER, PING, FULL)
-    assert await store.read(lambda tx: tx.callbacks_due(HUB, 19, 9)) == []
-    assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 9)) == [other, full]
-    assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 1)) == [other]
+    assert await store.read(lambda tx: callback_rows.due(tx, HUB, 19, 9)) == []
+    assert await store.read(lambda tx: callback_rows.due(tx, HUB, 30, 9)) == [other, full]
+    assert await store.read(lambda tx: callback_rows.due(tx, HUB, 30, 1)) == [other]
     (elsewhere,) = await put(store, replace(FULL, url="https://full.example/2", host="full.example", due_us=29))
-    assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 9, without_hosts={READER.host})) == [elsewhere]
-    await store.write(lambda tx: tx.remove_callback(elsewhere.callback_no))
+    assert await store.read(lambda tx: callback_rows.due(tx, HUB, 30, 9, without_hosts={READER.host})) == [elsewhere]
+    await store.write(lambda tx: callback_rows.remove(tx, elsewhere.callback_no))
     await put(store, *(replace(callback, due_us=None) for callback in (other, full)))
-    assert await store.read(lambda tx: tx.callbacks_due(HUB, 30, 9)) == []
+    assert await store.read(lambda tx: callback_rows.due(tx, HUB, 30, 9)) == []
 
 
 async def test_callbacks_that_have_ended_are_found_in_the_order_of_their_end(store: Store) -> None:
     first, ping = await put(store, READER, PING)
-    assert await store.read(lambda tx: tx.ended_callbacks(399, 9)) == []
-    assert await store.read(lambda tx: tx.ended_callbacks(500, 9)) == [ping, first]
-    await store.write(lambda tx: tx.remove_callback(ping.callback_no))
-    assert await store.read(lambda tx: tx.ended_callbacks(500, 9)) == [first]
+    assert await store.read(lambda tx: callback_rows.ended(tx, 399, 9)) == []
+    assert await store.read(lambda tx: callback_rows.ended(tx, 500, 9)) == [ping, first]
+    await store.write(lambda tx: callback_rows.remove(tx, ping.callback_no))
+    assert await store.read(lambda tx: callback_rows.ended(tx, 500, 9)) == [first]
 
 
 async def test_callbacks_are_counted(store: Store) -> None:
     await put(store, READER, OTHER, PING)
 
     def counts(tx: WriteTx) -> tuple[int, ...]:
-        node, host = tx.callback_count(HUB, node_no=1), tx.callback_count(HUB, host="reader.example")
-        return node, host, tx.callback_count(HUB), tx.callback_count(CLOUD, host="reader.example")
+        node, host = callback_rows.count(tx, HUB, node_no=1), callback_rows.count(tx, HUB, host="reader.example")
+        return node, host, callback_rows.count(tx, HUB), callback_rows.count(tx, CLOUD, host="reader.example")
 
     assert await store.write(counts) == (1, 2, 2, 0)
 
 
 async def test_last_deliveries_are_stored(store: Store) -> None:
     (first,) = await put(store, READER)
-    await store.write(lambda tx: tx.note_deliveries([(first.callback_no, 77, "answered 200"), (999, 1, "")]))
-    stored = await store.read(lambda tx: tx.callback(first.callback_no))
+    await store.write(
+        lambda tx: callback_rows.note_deliveries(tx, [(first.callback_no, 77, "answered 200"), (999, 1, "")])
+    )
+    stored = await store.read(lambda tx: callback_rows.callback(tx, first.callback_no))
     assert stored == replace(first, tried_us=77, result="answered 200")
 
 

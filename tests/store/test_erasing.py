@@ -18,6 +18,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.session import Session
 from smartfeeds.features.authoring.file import FeedFile
 from smartfeeds.features.bot.chat import ChatRow
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.hub.protocol import HubTerms, dump_terms
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
@@ -441,7 +442,7 @@ async def test_an_export_has_no_secrets_of_others(world: World) -> None:
         CallbackKind.HUB, 1, f"https://bob.example/unguessable?of={JID}", "topic", "bob.example", T0_US, T0_US + 1,
         settings=terms,
     )  # fmt: skip
-    await world.service.write(lambda tx, _: tx.put_callback(callback))
+    await world.service.write(lambda tx, _: callback_rows.put(tx, callback))
     files = await exported(world)
 
     shown = b"".join(files.values())

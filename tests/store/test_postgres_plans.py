@@ -9,8 +9,10 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, LiteralString
 
@@ -41,6 +43,7 @@ from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.features.accounts.session import Session
 from smartfeeds.features.authoring.file import FeedFile
 from smartfeeds.features.bot.chat import ChatRow
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.pages.river import NodePlace
@@ -81,27 +84,27 @@ _TRANSACTIONS = ("self", "tx")
 _SORTED = ("documents_with", "Scan (gap) on mark")
 # Partial indexes with a few rows, which may be read as a whole.
 _SHORT = ("node_deleted", "node_stale", "subscription_pending")
-# What sorts a few rows, and how many.
+# What sorts a few rows, and how many. Functions of a feature have its name before theirs.
 _FEW = {
     "pending_nodes": "nodes with requests",
-    "sources_of": "sources of a node",
-    "source_entries": "entries of a source, at most some thousand",
-    "trim_source_entries": "entries of a source, at most some thousand",
+    "polling.sources_of": "sources of a node",
+    "polling.source_entries": "entries of a source, at most some thousand",
+    "polling.trim_source_entries": "entries of a source, at most some thousand",
 }
 # What reads or sorts a whole table, and why it may.
 _WHOLE = {
-    "mention_rows": "an erasure reads each table that may name the person, once",
-    "text_rows": "an erasure reads each table that may name the person, once",
-    "nodes_created_by": "an erasure reads all nodes, because deleted ones count too",
+    "privacy.mention_rows": "an erasure reads each table that may name the person, once",
+    "privacy.text_rows": "an erasure reads each table that may name the person, once",
+    "privacy.nodes_created_by": "an erasure reads all nodes, because deleted ones count too",
     "totals": "for statistics; the cost is that of the nodes",
-    "changed_nodes": "sorts the hidden nodes that a user may read",
-    "sources_of_list": "the cost is that of the sources",
-    "sources_of_person": "the cost is that of the sources",
-    "sources_naming": "the cost is that of the sources, when one is added or looked up by its address",
-    "source_states": "the cost is that of the sources",
-    "pull_back_sources": "the cost is that of the sources, at the start of the service",
-    "source_push_states": "the cost is that of the subscriptions to hubs",
-    "source_pushes_without_source": "the cost is that of the subscriptions to hubs",
+    "pages.changed_nodes": "sorts the hidden nodes that a user may read",
+    "polling.sources_of_list": "the cost is that of the sources",
+    "privacy.sources_of_person": "the cost is that of the sources",
+    "polling.sources_naming": "the cost is that of the sources, when one is added or looked up by its address",
+    "polling.source_states": "the cost is that of the sources",
+    "polling.pull_back_sources": "the cost is that of the sources, at the start of the service",
+    "polling.source_push_states": "the cost is that of the subscriptions to hubs",
+    "polling.source_pushes_without_source": "the cost is that of the subscriptions to hubs",
 }
 
 _FILL = """
@@ -156,17 +159,22 @@ FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indexrelid GROUP BY i.inde
 _sites: set[tuple[str, int]] = set()
 
 
-class RecordingEngine(PostgresEngine):
-    """An engine that notes the lines of the store that run statements."""
+def feature_of(name: str) -> str:
+    """The name of the feature that has a module, with a dot behind it; "" for the store."""
+    return f"{name.split('/')[1]}." if name.startswith("features/") else ""
 
-    method: ClassVar[str] = ""  # of the transaction that runs the statement
+
+class RecordingEngine(PostgresEngine):
+    """An engine that notes the lines of the store and of features that run statements."""
+
+    method: ClassVar[str] = ""  # of the transaction, or the function of a feature, that runs the statement
 
     def _note(self) -> None:
         frame = sys._getframe(2)
         while frame is not None:
             if name := STATEMENTS.get(frame.f_code.co_filename):
                 _sites.add((name, frame.f_lineno))
-                RecordingEngine.method = frame.f_code.co_name
+                RecordingEngine.method = f"{feature_of(name)}{frame.f_code.co_name}"
             frame = frame.f_back  # type: ignore[assignment]
 
     def rows_of(self, queries: Sequence[tuple[str, Sequence[object]]]) -> list[list[Any]]:
@@ -238,12 +246,29 @@ SAMPLES: dict[object, object] = {
 
 
 def read_each(tx: ReadTx) -> None:
-    """Calls every method of a reading transaction."""
+    """Calls every method of a reading transaction, and every function of features over one."""
     for name, method in inspect.getmembers(tx, inspect.ismethod):
         if not name.startswith("_") and hasattr(ReadTx, name) and name not in _HELPERS:
-            parameters = inspect.signature(method).parameters.values()
-            needed = {each.name: SAMPLES[each.annotation] for each in parameters if each.default is each.empty}
-            method(**needed)
+            _call(method)
+    for function in _reads_of_features():
+        _call(partial(function, tx))
+
+
+def _call(read: Callable[..., object]) -> None:
+    """Calls a read with a sample for each parameter that it needs."""
+    parameters = inspect.signature(read).parameters.values()
+    read(**{each.name: SAMPLES[each.annotation] for each in parameters if each.default is each.empty})
+
+
+def _reads_of_features() -> Iterator[Callable[..., object]]:
+    """The public functions, in modules of features with statements, whose first parameter is a reading transaction."""
+    for name in (name for name, calls in _CALLS.items() if calls and feature_of(name)):
+        module = import_module(f"smartfeeds.{name.removesuffix('.py').replace('/', '.')}")
+        for function in vars(module).values():
+            if inspect.isfunction(function) and function.__module__ == module.__name__ and function.__name__[0] != "_":
+                parameters = list(inspect.signature(function).parameters.values())
+                if parameters and parameters[0].annotation is ReadTx:
+                    yield function
 
 
 def read_more(tx: ReadTx) -> None:
@@ -282,9 +307,9 @@ def read_more(tx: ReadTx) -> None:
         tx.changed_nodes(jid, 10, NodePlace(5, "x"))
     tx.changed_items(50, Edge(30_000, 60_000))
     tx.pending_nodes(None, 10, now_us=5)
-    tx.callbacks_due(CallbackKind.HUB, 5, 10, without_hosts=("a",))
-    tx.callback_count(CallbackKind.HUB, node_no=1)
-    tx.callback_count(CallbackKind.HUB, host="h")
+    callback_rows.due(tx, CallbackKind.HUB, 5, 10, without_hosts=("a",))
+    callback_rows.count(tx, CallbackKind.HUB, node_no=1)
+    callback_rows.count(tx, CallbackKind.HUB, host="h")
     tx.known_enclosures(("a",), complete=False)
     tx.look_ahead([Touch("feed1", "u4@x", ("i2",), feed="feed2", cursors=())])
 
@@ -297,7 +322,7 @@ def publish_one(tx: WriteTx) -> None:
 
 
 def write_each(tx: WriteTx) -> None:
-    """Calls every method of a writing transaction that runs a statement."""
+    """Calls every method of a writing transaction, and every function of features over one, that runs a statement."""
     _write_items(tx)
     _write_people(tx)
     _write_nodes(tx)
@@ -371,10 +396,10 @@ def _write_deliveries(tx: WriteTx) -> None:
     tx.put_purge(OpenPurge(1, 5, "a@x"))
     tx.remove_purge(1)
     callback = Callback(CallbackKind.HUB, 1, "https://r.example/cb", "https://f.example/", "r.example", 10, 500)
-    stored = tx.put_callback(callback)
-    tx.put_callback(stored)
-    tx.note_deliveries([(stored.callback_no, 5, "ok")])
-    tx.remove_callback(stored.callback_no)
+    stored = callback_rows.put(tx, callback)
+    callback_rows.put(tx, stored)
+    callback_rows.note_deliveries(tx, [(stored.callback_no, 5, "ok")])
+    callback_rows.remove(tx, stored.callback_no)
 
 
 def _write_records(tx: WriteTx) -> None:
@@ -582,6 +607,6 @@ def type_of(value: object) -> str:
 def test_the_search_for_statements_finds_them() -> None:
     """The test above cannot pass because it searches badly."""
     assert len(statements_of_source()) > 200
-    assert {"store/sql_push.py", "store/sql_items.py", "store/sql_tallies.py"} <= {
-        name for name, calls in _CALLS.items() if calls
-    }
+    with_statements = {name for name, calls in _CALLS.items() if calls}
+    assert {"store/sql_push.py", "store/sql_items.py", "store/sql_tallies.py"} <= with_statements
+    assert {name for name in STATEMENTS.values() if name.endswith("/rows.py")} <= with_statements

@@ -14,6 +14,7 @@ from lxml import etree
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackReader
 from smartfeeds.features.hub.hub import Hub, HubOptions
@@ -260,7 +261,7 @@ class HubBench:
         await self.quiet()
 
     async def rows(self) -> list[Callback]:
-        return await self.world.store.read(lambda tx: tx.callbacks(HUB, 0, 1_000))
+        return await self.world.store.read(lambda tx: callback_rows.callbacks(tx, HUB, 0, 1_000))
 
     async def row(self) -> Callback:
         (row,) = await self.rows()

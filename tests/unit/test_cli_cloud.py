@@ -6,6 +6,7 @@ from dataclasses import replace
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.cloud.protocol import CloudCallback, CloudProtocol, CloudTerms, dump_terms
 from smartfeeds.features.cloud.requests import CLOUD
@@ -27,13 +28,13 @@ def register(ready: Run) -> None:
         callback = CloudCallback("http://reader.example/5tV0k", CloudProtocol.XML_RPC, "notify")
         row = Callback(CLOUD, news.node_no, callback.text, URL, "reader.example", T_US, T_US, active=True)
         row = replace(row, settings=dump_terms(CloudTerms("rss", "", URL)), tried_us=T_US, result="answered false")
-        failing = tx.put_callback(row)
+        failing = callback_rows.put(tx, row)
         tx.set_mark(news.node_no, Order.MODIFIED, failing.consumer.name, Mark(-1, ""))
         tx.set_wait(failing.consumer, Failure(2, T_US, T_US, "answered false"))
         form = CloudCallback("http://reader.example/other", CloudProtocol.HTTP_POST).text
-        tx.put_callback(replace(row, url=form, tried_us=None, result=""))
-        tx.put_callback(replace(row, url=form, topic="x", node_no=99))
-        tx.put_callback(Callback(HUB, news.node_no, "https://reader.example/", URL, "reader.example", T_US, T_US))
+        callback_rows.put(tx, replace(row, url=form, tried_us=None, result=""))
+        callback_rows.put(tx, replace(row, url=form, topic="x", node_no=99))
+        callback_rows.put(tx, Callback(HUB, news.node_no, "https://reader.example/", URL, "reader.example", T_US, T_US))
 
     write(work)
 
@@ -73,7 +74,7 @@ def test_drop_ends_a_registration(ready: Run) -> None:
 
     def work(tx: WriteTx, _context: object) -> None:
         news = tx.node("news")
-        assert news is not None and tx.callback(1) is None
+        assert news is not None and callback_rows.callback(tx, 1) is None
         assert tx.mark(news.node_no, Order.MODIFIED, "cloud:1@reader.example") is None
 
     write(work)

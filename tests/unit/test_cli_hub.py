@@ -10,6 +10,7 @@ from smartfeeds.cli import offline
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.hub.protocol import (
     HubDialect,
@@ -42,15 +43,15 @@ def subscribe(ready: Run, tmp_path: Path) -> None:
         topic = "https://feeds.example/feeds/news/"
         terms = dump_terms(HubTerms("", "", HubDialect.PUBSUBHUBBUB, "s3cret"))
         row = Callback(HUB, news.node_no, "https://reader.example/5tV0k", topic, "reader.example", T_US, T_US)
-        active = tx.put_callback(
-            replace(row, active=True, settings=terms, reader="a@x", tried_us=T_US, result="answered 503")
+        active = callback_rows.put(
+            tx, replace(row, active=True, settings=terms, reader="a@x", tried_us=T_US, result="answered 503")
         )
         tx.set_mark(news.node_no, Order.MODIFIED, active.consumer.name, Mark(-1, ""))
         tx.set_wait(active.consumer, Failure(2, T_US, T_US, "answered 503"))
         question = HubQuestion(Mode.SUBSCRIBE, terms=HubTerms("", "", secret="s3cret"))
-        tx.put_callback(replace(row, url="https://other.example/", question=dump_question(question), due_us=T_US))
+        callback_rows.put(tx, replace(row, url="https://other.example/", question=dump_question(question), due_us=T_US))
         denied = dump_question(HubQuestion(Mode.DENIED, reason="gone"))
-        tx.put_callback(replace(row, url="https://third.example/", node_no=99, question=denied, due_us=T_US))
+        callback_rows.put(tx, replace(row, url="https://third.example/", node_no=99, question=denied, due_us=T_US))
 
     write(work)
 
@@ -101,7 +102,7 @@ def test_drop_ends_a_subscription(ready: Run, tmp_path: Path) -> None:
     assert "Ended the subscription 1 of reader.example" in ready("hub", "drop", "1").stdout
 
     def work(tx: WriteTx, _context: object) -> None:
-        row = tx.callback(1)
+        row = callback_rows.callback(tx, 1)
         assert row is not None and not row.active and row.due_us is not None
         assert load_question(row.question).mode is Mode.DENIED
         assert tx.mark(row.node_no, Order.MODIFIED, row.consumer.name) is None

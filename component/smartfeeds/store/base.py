@@ -14,7 +14,6 @@ from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
-from smartfeeds.features.callbacks.rows import CallbackReads, CallbackWrites
 from smartfeeds.features.pages.river_rows import RiverReads
 from smartfeeds.features.polling.push_rows import SourcePushReads, SourcePushWrites
 from smartfeeds.features.polling.rows import SourceReads, SourceWrites
@@ -33,7 +32,6 @@ T = TypeVar("T")
 
 
 class ReadTx(
-    CallbackReads,
     ContactReads,
     EnclosureReads,
     ErasureReads,
@@ -53,7 +51,6 @@ class ReadTx(
 
 
 class WriteTx(
-    CallbackWrites,
     ContactWrites,
     EnclosureWrites,
     ErasureWrites,

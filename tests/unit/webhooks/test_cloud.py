@@ -13,6 +13,7 @@ from aiohttp.abc import AbstractResolver
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import FeedError
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.callbacks.registrations import CallbackLimits, due_callbacks
 from smartfeeds.features.cloud import soap, xml_rpc
@@ -150,7 +151,7 @@ class Bench:
         await self.quiet()
 
     async def rows(self) -> list[Callback]:
-        return await self.world.store.read(lambda tx: tx.callbacks(CLOUD, 0, 1_000))
+        return await self.world.store.read(lambda tx: callback_rows.callbacks(tx, CLOUD, 0, 1_000))
 
 
 @asynccontextmanager
@@ -591,7 +592,7 @@ async def test_end_of_a_registration(bench: Bench, end: str) -> None:
         await bench.push("1")
     else:
         (row,) = await bench.rows()
-        await bench.world.store.write(lambda tx: tx.remove_callback(row.callback_no))
+        await bench.world.store.write(lambda tx: callback_rows.remove(tx, row.callback_no))
         await bench.push("1")
     assert bench.stations.calls == []
 

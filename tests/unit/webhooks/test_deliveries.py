@@ -12,6 +12,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.consumers import Failure
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.hub import documents
 from smartfeeds.features.hub.hub import PAUSES, RETRIES
 from smartfeeds.features.hub.protocol import LEASE_DEFAULT_S
@@ -324,7 +325,8 @@ async def test_document_is_written_once_for_all_at_one_mark(bench: HubBench) -> 
         for number in range(1_000):
             view = ("", "atom")[number % 2]
             url = bench.subscribers.url(f"r{number}", host=f"127.0.{number // 250}.{number % 250 + 1}")
-            row = tx.put_callback(
+            row = callback_rows.put(
+                tx,
                 Callback(
                     HUB,
                     1,
@@ -335,7 +337,7 @@ async def test_document_is_written_once_for_all_at_one_mark(bench: HubBench) -> 
                     bench.world.clock() + 10**12,
                     active=True,
                     settings=dump_terms(HubTerms(view, "")),
-                )
+                ),
             )
             add_consumer(tx, row.consumer, Order.MODIFIED)
 

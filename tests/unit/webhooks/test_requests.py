@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.accounts.tokens import add_token, new_token, revoke_token
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registrations import CallbackLimits, CallbackReader, due_callbacks, end_callbacks
 from smartfeeds.features.callbacks.targets import HOST_RATE
 from smartfeeds.features.hub.hub import HubOptions
@@ -514,7 +515,7 @@ async def test_denial_that_does_not_arrive_is_repeated_twice(bench: HubBench) ->
     await bench.quiet()
     row = await bench.row()
     port, bench.subscribers.port = bench.subscribers.port, 1
-    await bench.world.store.write(lambda tx: tx.put_callback(replace(row, url=bench.subscribers.url("reader"))))
+    await bench.world.store.write(lambda tx: callback_rows.put(tx, replace(row, url=bench.subscribers.url("reader"))))
     for pause_s in (0, 60):
         bench.world.clock.move(pause_s)
         await bench.check()

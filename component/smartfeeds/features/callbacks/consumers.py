@@ -8,6 +8,7 @@ from smartfeeds.core.backoff import StepPauses
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.delivery.deliverer import ConsumerKind, Deliverer
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.features.callbacks import rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.telemetry import CallbackReading
@@ -70,7 +71,7 @@ class CallbackConsumers:
         await self._dispatcher.resume(self._kind.value)
         after_no = 0
         while page := await self._service.read(
-            lambda tx, _context: tx.callbacks(self._kind, after_no, START_PAGE)  # noqa: B023
+            lambda tx, _context: rows.callbacks(tx, self._kind, after_no, START_PAGE)  # noqa: B023
         ):
             for callback in page:
                 if callback.active:

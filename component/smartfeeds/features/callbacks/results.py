@@ -7,6 +7,7 @@ from time import perf_counter
 import structlog
 
 from smartfeeds.errors import StoreError
+from smartfeeds.features.callbacks import rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.net.callbacks import CallbackAnswer
 from smartfeeds.service.feeds import FeedService
@@ -42,7 +43,7 @@ class DeliveryResults:
         unsaved, self._unsaved = self._unsaved, {}
         if unsaved:
             results = [(callback_no, at_us, text) for callback_no, (at_us, text) in unsaved.items()]
-            await self._service.write(lambda tx, _context: tx.note_deliveries(results))
+            await self._service.write(lambda tx, _context: rows.note_deliveries(tx, results))
 
     async def stop(self) -> None:
         """Stores the last results. Raises StoreError."""

@@ -6,9 +6,9 @@ from dataclasses import replace
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.cloud import protocol as rsscloud
 from smartfeeds.features.hub import protocol as websub
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged
-from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import CALLBACK, none_of
 
 
@@ -62,69 +62,70 @@ def to_sound_callback(row: Row) -> Callback:
     return callback
 
 
-class CallbackReads(NodeReads):
-    """The part of ReadTx for registrations of callbacks."""
-
-    def callback(self, callback_no: int) -> Callback | None:
-        """Returns the registration with this number."""
-        row = self.db.row(f"{CALLBACK.select} WHERE callback_no = ?", (callback_no,))
-        return to_callback(row) if row else None
-
-    def callback_for(self, kind: CallbackKind, url: str, topic: str) -> Callback | None:
-        """Returns the registration of a callback for a topic, both spelt as here."""
-        values = (kind.value, url, topic)
-        row = self.db.row(f"{CALLBACK.select} WHERE kind = ? AND url = ? AND topic = ?", values)
-        return to_callback(row) if row else None
-
-    def callbacks(self, kind: CallbackKind, after_no: int, limit: int) -> list[Callback]:
-        """Returns registrations by number."""
-        statement = f"{CALLBACK.select} WHERE kind = ? AND callback_no > ? ORDER BY callback_no LIMIT ?"
-        return self.values(CALLBACK, to_sound_callback, statement, (kind.value, after_no), limit)
-
-    def callbacks_due(
-        self, kind: CallbackKind, until_us: int, limit: int, *, without_hosts: Collection[str] = ()
-    ) -> list[Callback]:
-        """Returns the registrations whose question is due at this time, the one that was due first at the beginning.
-
-        The cost grows with the number of due questions of the hosts that are left out.
-        """
-        condition = f"kind = ? AND due_us <= ? AND {none_of('host', without_hosts)}"
-        statement = f"{CALLBACK.select} WHERE {condition} ORDER BY due_us, callback_no LIMIT ?"
-        return self.values(CALLBACK, to_sound_callback, statement, (kind.value, until_us, *without_hosts), limit)
-
-    def ended_callbacks(self, now_us: int, limit: int) -> list[Callback]:
-        """Returns the registrations that have ended by this time, of all kinds, the first ones first."""
-        rows = self.db.rows(f"{CALLBACK.select} WHERE expires_us <= ? ORDER BY expires_us LIMIT ?", (now_us, limit))
-        return undamaged(CALLBACK, to_callback, rows)
-
-    def callback_count(self, kind: CallbackKind, *, node_no: int | None = None, host: str | None = None) -> int:
-        """Returns the number of registrations of a kind: of a node, of a host, or of all. It grows with the number."""
-        if node_no is not None:
-            return self.number("SELECT count(*) FROM callback WHERE node_no = ? AND kind = ?", (node_no, kind.value))
-        if host is not None:
-            return self.number("SELECT count(*) FROM callback WHERE kind = ? AND host = ?", (kind.value, host))
-        return self.number("SELECT count(*) FROM callback WHERE kind = ?", (kind.value,))
+def callback(tx: ReadTx, callback_no: int) -> Callback | None:
+    """Returns the registration with this number."""
+    row = tx.db.row(f"{CALLBACK.select} WHERE callback_no = ?", (callback_no,))
+    return to_callback(row) if row else None
 
 
-class CallbackWrites(NodeWrites, CallbackReads):
-    """The part of WriteTx for registrations of callbacks."""
+def callback_for(tx: ReadTx, kind: CallbackKind, url: str, topic: str) -> Callback | None:
+    """Returns the registration of a callback for a topic, both spelt as here."""
+    values = (kind.value, url, topic)
+    row = tx.db.row(f"{CALLBACK.select} WHERE kind = ? AND url = ? AND topic = ?", values)
+    return to_callback(row) if row else None
 
-    def put_callback(self, callback: Callback) -> Callback:
-        """Stores a registration, or replaces the one with its number. Returns it with its number."""
-        self.changes += 1
-        if not callback.callback_no:
-            return replace(callback, callback_no=self.db.add(CALLBACK, _values(callback)))
-        self.db.run(CALLBACK.update, (*_values(callback), callback.callback_no))
-        return callback
 
-    def note_deliveries(self, results: Iterable[tuple[int, int, str]]) -> None:
-        """Stores the last deliveries of registrations: number, time in microseconds, result."""
-        self.changes += 1
-        self.db.run_many(
-            "UPDATE callback SET tried_us = ?, result = ? WHERE callback_no = ?",
-            [(tried_us, result, callback_no) for callback_no, tried_us, result in results],
-        )
+def callbacks(tx: ReadTx, kind: CallbackKind, after_no: int, limit: int) -> list[Callback]:
+    """Returns registrations by number."""
+    statement = f"{CALLBACK.select} WHERE kind = ? AND callback_no > ? ORDER BY callback_no LIMIT ?"
+    return tx.values(CALLBACK, to_sound_callback, statement, (kind.value, after_no), limit)
 
-    def remove_callback(self, callback_no: int) -> None:
-        """Removes a registration. Its consumer remains."""
-        self.change(CALLBACK.delete, (callback_no,))
+
+def due(
+    tx: ReadTx, kind: CallbackKind, until_us: int, limit: int, *, without_hosts: Collection[str] = ()
+) -> list[Callback]:
+    """Returns the registrations whose question is due at this time, the one that was due first at the beginning.
+
+    The cost grows with the number of due questions of the hosts that are left out.
+    """
+    condition = f"kind = ? AND due_us <= ? AND {none_of('host', without_hosts)}"
+    statement = f"{CALLBACK.select} WHERE {condition} ORDER BY due_us, callback_no LIMIT ?"
+    return tx.values(CALLBACK, to_sound_callback, statement, (kind.value, until_us, *without_hosts), limit)
+
+
+def ended(tx: ReadTx, now_us: int, limit: int) -> list[Callback]:
+    """Returns the registrations that have ended by this time, of all kinds, the first ones first."""
+    rows = tx.db.rows(f"{CALLBACK.select} WHERE expires_us <= ? ORDER BY expires_us LIMIT ?", (now_us, limit))
+    return undamaged(CALLBACK, to_callback, rows)
+
+
+def count(tx: ReadTx, kind: CallbackKind, *, node_no: int | None = None, host: str | None = None) -> int:
+    """Returns the number of registrations of a kind: of a node, of a host, or of all. It grows with the number."""
+    if node_no is not None:
+        return tx.number("SELECT count(*) FROM callback WHERE node_no = ? AND kind = ?", (node_no, kind.value))
+    if host is not None:
+        return tx.number("SELECT count(*) FROM callback WHERE kind = ? AND host = ?", (kind.value, host))
+    return tx.number("SELECT count(*) FROM callback WHERE kind = ?", (kind.value,))
+
+
+def put(tx: WriteTx, callback: Callback) -> Callback:
+    """Stores a registration, or replaces the one with its number. Returns it with its number."""
+    tx.changes += 1
+    if not callback.callback_no:
+        return replace(callback, callback_no=tx.db.add(CALLBACK, _values(callback)))
+    tx.db.run(CALLBACK.update, (*_values(callback), callback.callback_no))
+    return callback
+
+
+def note_deliveries(tx: WriteTx, results: Iterable[tuple[int, int, str]]) -> None:
+    """Stores the last deliveries of registrations: number, time in microseconds, result."""
+    tx.changes += 1
+    tx.db.run_many(
+        "UPDATE callback SET tried_us = ?, result = ? WHERE callback_no = ?",
+        [(tried_us, result, callback_no) for callback_no, tried_us, result in results],
+    )
+
+
+def remove(tx: WriteTx, callback_no: int) -> None:
+    """Removes a registration. Its consumer remains."""
+    tx.change(CALLBACK.delete, (callback_no,))

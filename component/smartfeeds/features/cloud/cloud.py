@@ -32,6 +32,7 @@ from smartfeeds.delivery.deliverer import (
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.slices import items_after, mark_at
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.consumers import CallbackConsumers
 from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_reader, remove_registration
@@ -265,7 +266,7 @@ class CloudServer:
         self, tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition
     ) -> _Notification | Gone | Idle | ConsumerPosition | IndexFirst:
         """What is to be done; a position if changes behind it must still be looked at."""
-        callback = tx.callback(number_of(consumer))
+        callback = callback_rows.callback(tx, number_of(consumer))
         if callback is None or callback.consumer != consumer:
             return Gone("the registration has ended")
         node = tx.node_by_no(callback.node_no)

@@ -10,6 +10,7 @@ from smartfeeds.core.consumers import Failure, failure_of
 from smartfeeds.core.model import Node
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_limits, remove_registration
 from smartfeeds.features.callbacks.topics import Topic
@@ -78,7 +79,7 @@ def check_registration(
             node = locate_topic(tx, context, topic.topic, NOBODY)
         except FeedError:
             raise CloudRequestError(no_feed(topic.url)) from None
-        former = tx.callback_for(CLOUD, registration.callback.text, topic.key)
+        former = callback_rows.callback_for(tx, CLOUD, registration.callback.text, topic.key)
         if former is None or former.node_no != node.node_no:
             _check_room(tx, node, registration.host, limits)
         places.append((topic, node, former))
@@ -111,7 +112,7 @@ def store_registration(
             former = Callback(CLOUD, node.node_no, text, topic.key, registration.host, now_us, now_us)
         terms = CloudTerms(topic.topic.suffix, topic.topic.query, topic.url)
         expires_us = context.now_us + LIFE_S * US_PER_S
-        row = tx.put_callback(replace(former, active=True, expires_us=expires_us, settings=dump_terms(terms)))
+        row = callback_rows.put(tx, replace(former, active=True, expires_us=expires_us, settings=dump_terms(terms)))
         add_consumer(tx, row.consumer, topic.topic.view.order)
         rows.append(row)
     return rows
@@ -125,7 +126,7 @@ def topic_of(callback: Callback, node: Node) -> Topic:
 
 def drop_registration(tx: WriteTx, callback_no: int) -> Callback:
     """Ends a registration for the operator. Raises FeedError(ITEM_NOT_FOUND)."""
-    callback = tx.callback(callback_no)
+    callback = callback_rows.callback(tx, callback_no)
     if callback is None or callback.kind is not CLOUD:
         raise FeedError(
             Condition.ITEM_NOT_FOUND,
@@ -153,7 +154,7 @@ class CloudStatus:
 
 def cloud_statuses(tx: ReadTx, _context: Context, after_no: int, limit: int) -> list[CloudStatus]:
     """Returns registrations by number."""
-    return [_status(tx, callback) for callback in tx.callbacks(CLOUD, after_no, limit)]
+    return [_status(tx, callback) for callback in callback_rows.callbacks(tx, CLOUD, after_no, limit)]
 
 
 def _status(tx: ReadTx, callback: Callback) -> CloudStatus:

@@ -29,6 +29,7 @@ from smartfeeds.delivery.deliverer import (
 )
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.consumers import CallbackConsumers
 from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
 from smartfeeds.features.callbacks.registrations import (
@@ -254,7 +255,7 @@ class Hub:
         self, tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition
     ) -> _Delivery | Gone | str:
         """What is to be delivered, or why the subscription ends: a text if its subscriber is to be told."""
-        callback = tx.callback(number_of(consumer))
+        callback = callback_rows.callback(tx, number_of(consumer))
         if callback is None or not callback.active or callback.consumer != consumer:
             return Gone("the subscription has ended")
         if callback.expires_us <= context.now_us:
@@ -282,7 +283,7 @@ class Hub:
         self._consumers.forget(consumer)
 
         def end(tx: WriteTx, context: Context) -> None:
-            callback = tx.callback(number)
+            callback = callback_rows.callback(tx, number)
             if callback is not None and callback.active:
                 deny(tx, context, callback, reason)
 

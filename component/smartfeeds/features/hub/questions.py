@@ -14,6 +14,7 @@ import structlog
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.callbacks.registrations import CallbackLimits
 from smartfeeds.features.callbacks.targets import TargetRates
@@ -93,7 +94,9 @@ class HubQuestions:
         limit, now_us = AT_ONCE + len(self._tasks), self._clock()
         self._postponed_us = {host: until_us for host, until_us in self._postponed_us.items() if until_us > now_us}
         hosts = list(self._postponed_us)
-        due = await self._service.read(lambda tx, _context: tx.callbacks_due(HUB, now_us, limit, without_hosts=hosts))
+        due = await self._service.read(
+            lambda tx, _context: callback_rows.due(tx, HUB, now_us, limit, without_hosts=hosts)
+        )
         for callback in due:
             if callback.callback_no not in self._tasks and len(self._tasks) < AT_ONCE:
                 task = asyncio.create_task(self._ask_due(callback), name=f"question {callback.callback_no}")

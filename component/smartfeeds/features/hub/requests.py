@@ -11,6 +11,7 @@ from smartfeeds.core.consumers import Failure, failure_of
 from smartfeeds.core.model import Node, NodeKind, NodeState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.callbacks.registrations import (
     PENDING_US,
@@ -90,7 +91,7 @@ def store_question(
     exist, which needs no check. Raises FeedError.
     """
     node = locate_topic(tx, context, topic, CallbackReader(question.reader, question.token_id))
-    former = tx.callback_for(HUB, url, topic_text)
+    former = callback_rows.callback_for(tx, HUB, url, topic_text)
     if question.mode is Mode.UNSUBSCRIBE and (former is None or not former.active):
         return None
     host = host_of_callback(url)
@@ -102,7 +103,7 @@ def store_question(
         now_us = context.now_us
         former = Callback(HUB, node.node_no, url, topic_text, host, now_us, now_us + PENDING_US)
     due_us = context.now_us if scheduled else None
-    return tx.put_callback(replace(former, question=dump_question(question), due_us=due_us))
+    return callback_rows.put(tx, replace(former, question=dump_question(question), due_us=due_us))
 
 
 def prepare_question(
@@ -112,7 +113,7 @@ def prepare_question(
 
     A request that cannot be served any more becomes a denial (WS-048).
     """
-    callback = tx.callback(callback_no)
+    callback = callback_rows.callback(tx, callback_no)
     if callback is None or callback.question != text:
         return None
     question = load_question(text)
@@ -141,13 +142,13 @@ def settle_question(
     Without `again` a question without an answer is not repeated. Returns the subscription if it became active or was
     renewed.
     """
-    callback = tx.callback(callback_no)
+    callback = callback_rows.callback(tx, callback_no)
     if callback is None or callback.question != text:
         return None
     question = load_question(text)
     if verdict is Verdict.SILENT and again and question.attempts < len(QUESTION_PAUSES_S):
         due_us = context.now_us + QUESTION_PAUSES_S[question.attempts] * US_PER_S
-        tx.put_callback(replace(callback, question=dump_question(question.failed()), due_us=due_us))
+        callback_rows.put(tx, replace(callback, question=dump_question(question.failed()), due_us=due_us))
         return None
     if question.mode is Mode.DENIED or (question.mode is Mode.UNSUBSCRIBE and verdict is Verdict.PASSED):
         remove_registration(tx, callback)
@@ -155,7 +156,7 @@ def settle_question(
     if question.mode is Mode.SUBSCRIBE and verdict is Verdict.PASSED:
         return _activate(tx, context, callback, question)
     if callback.active:
-        tx.put_callback(replace(callback, question="", due_us=None))
+        callback_rows.put(tx, replace(callback, question="", due_us=None))
     else:
         remove_registration(tx, callback)
     return None
@@ -179,7 +180,7 @@ def _activate(tx: WriteTx, context: Context, callback: Callback, question: HubQu
         due_us=None,
     )
     add_consumer(tx, callback.consumer, topic_of(callback, node).view.order)
-    return tx.put_callback(callback)
+    return callback_rows.put(tx, callback)
 
 
 def deny(tx: WriteTx, context: Context, callback: Callback, reason: str) -> Callback:
@@ -187,8 +188,8 @@ def deny(tx: WriteTx, context: Context, callback: Callback, reason: str) -> Call
     tx.remove_consumer(callback.consumer)
     question = dump_question(HubQuestion(Mode.DENIED, reason=reason))
     now_us = context.now_us
-    return tx.put_callback(
-        replace(callback, active=False, question=question, due_us=now_us, expires_us=now_us + DENIED_US)
+    return callback_rows.put(
+        tx, replace(callback, active=False, question=question, due_us=now_us, expires_us=now_us + DENIED_US)
     )
 
 
@@ -197,7 +198,7 @@ def drop_subscription(tx: WriteTx, context: Context, callback_no: int) -> Callba
 
     Raises FeedError(ITEM_NOT_FOUND).
     """
-    callback = tx.callback(callback_no)
+    callback = callback_rows.callback(tx, callback_no)
     if callback is None or callback.kind is not HUB:
         raise FeedError(
             Condition.ITEM_NOT_FOUND, f"there is no subscription {callback_no}; smartfeeds hub list shows the numbers"
@@ -230,7 +231,7 @@ class HubStatus:
 
 def hub_statuses(tx: ReadTx, context: Context, after_no: int, limit: int) -> list[HubStatus]:
     """Returns subscriptions by number."""
-    return [_status(tx, context, callback) for callback in tx.callbacks(HUB, after_no, limit)]
+    return [_status(tx, context, callback) for callback in callback_rows.callbacks(tx, HUB, after_no, limit)]
 
 
 def _status(tx: ReadTx, context: Context, callback: Callback) -> HubStatus:

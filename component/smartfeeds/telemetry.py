@@ -1,4 +1,4 @@
-"""Logs and metrics: one set-up, and every metric of the project named once.
+"""Logs and metrics: one set-up, and the metrics of the kernel. A feature declares its own in the same way.
 
 A log line is an event: a constant name and fields. Records that slixmpp and other libraries write through the standard
 library have the same form. Metric labels have few distinct values and never contain an address or a node name.
@@ -7,10 +7,10 @@ library have the same form. Metric labels have few distinct values and never con
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, TextIO, get_args, get_origin, get_type_hints
+from typing import Annotated, Final, Literal, TextIO, get_args, get_origin, get_type_hints
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -18,13 +18,12 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 from structlog.types import Processor
 
-from smartfeeds.features.cluster.group_readings import GroupReadings
 from smartfeeds.recent import RECENT_EVENTS
 
 REGISTRY: Final = CollectorRegistry()
 
 # Bucket bounds in seconds, dense below 10 ms, because most requests are faster than that.
-_FAST_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+FAST_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LOOP_PERIOD_S: Final = 0.5
 _NOT_REFUSED: Final = frozenset({"ok", "cancelled"})  # outcomes
 # These libraries log details of their own work at INFO. Below DEBUG only their warnings are shown.
@@ -43,7 +42,7 @@ REQUEST_SECONDS = Histogram(
     "smartfeeds_request_seconds",
     "Seconds from the arrival of a request to its response, by operation",
     ["operation"],
-    buckets=_FAST_S,
+    buckets=FAST_S,
     registry=REGISTRY,
 )
 STREAM_ERRORS = Counter(
@@ -61,7 +60,7 @@ STORE_SECONDS = Histogram(
     "smartfeeds_store_seconds",
     "Seconds of a store operation including its wait, by kind (read or write); a write includes its commit",
     ["kind"],
-    buckets=_FAST_S,
+    buckets=FAST_S,
     registry=REGISTRY,
 )
 STORE_GROUP_SIZE = Histogram(
@@ -100,77 +99,15 @@ UNANNOUNCED_CHANGES = Counter(
     "Changes of feeds with waiting readers that no notice has announced, found by the regular look at the database",
     registry=REGISTRY,
 )
-CALLBACK_SECONDS = Histogram(
-    "smartfeeds_callback_seconds",
-    "Seconds of a delivery to a callback, by kind and result (the class of the status, such as 2xx, or none)",
-    ["kind", "result"],
-    buckets=_FAST_S,
-    registry=REGISTRY,
-)
 LOOP_LAG_SECONDS = Gauge(
     "smartfeeds_loop_lag_seconds", "Seconds by which the event loop was late at the last measurement", registry=REGISTRY
-)
-SOURCE_POLLS = Counter(
-    "smartfeeds_source_polls_total",
-    "Polls of sources, by result: read, unchanged, unreadable, refused (4xx), failed, gone (410), busy (429)",
-    ["result"],
-    registry=REGISTRY,
-)
-SOURCE_BYTES = Counter("smartfeeds_source_bytes_total", "Bytes of the documents of sources", registry=REGISTRY)
-SOURCE_ITEMS = Counter(
-    "smartfeeds_source_items_total",
-    "Items that sources have brought, by effect: added or changed",
-    ["effect"],
-    registry=REGISTRY,
-)
-SOURCE_PUSHES = Counter(
-    "smartfeeds_source_pushes_total",
-    "Pushes and notifications from hubs and clouds, by result: stored, hint (polled), forged, ended, unknown, busy",
-    ["result"],
-    registry=REGISTRY,
-)
-SOURCE_PUSH_REQUESTS = Counter(
-    "smartfeeds_source_push_requests_total",
-    "Requests to hubs and clouds of other servers, by result: accepted or failed",
-    ["result"],
-    registry=REGISTRY,
-)
-PREFETCH_LOADS = Counter(
-    "smartfeeds_prefetch_loads_total",
-    "Loads of enclosures that have ended, by result: arrived, failed, given-up, busy or cut",
-    ["result"],
-    registry=REGISTRY,
-)
-PREFETCH_BYTES = Counter(
-    "smartfeeds_prefetch_bytes_total", "Bytes of enclosures that came over the network", registry=REGISTRY
 )
 SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "Version of the database schema", registry=REGISTRY)
 ProcessCollector(namespace="smartfeeds", registry=REGISTRY)  # memory, processor time and files, read from /proc
 
 
-# Metrics that are read when the registry is scraped. Each annotated field is a metric: its name, and its help text. The
-# metric is a counter if its name ends in _total, else a gauge.
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorReading:
-    """The state of one direction (in or out) of a mirror. The counts start when the mirror is added."""
-
-    mirror: str
-    direction: str
-    lag_s: Annotated[
-        float,
-        "smartfeeds_mirror_lag_seconds",
-        "Seconds since the oldest change of a mirror started to wait or to fail, or 0 if no change is waiting",
-    ]
-    in_step: Annotated[
-        bool, "smartfeeds_mirror_in_step", "1 while no change is known to be missing, rejected items included, else 0"
-    ]
-    changes: Annotated[int, "smartfeeds_mirror_changes_total", "Changes that a mirror received or sent"]
-    refused: Annotated[int, "smartfeeds_mirror_refused_total", "Items that the mirror or the remote feed rejected"]
-    conflicts: Annotated[
-        int, "smartfeeds_mirror_conflicts_total", "Received changes that conflicted with a local change"
-    ]
+# Readings: metrics that are read when the registry is scraped. Each annotated field of a class is a metric: its name,
+# and its help text. The metric is a counter if its name ends in _total, else a gauge. Fields with a text are labels.
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,64 +169,8 @@ class BacklogReading:
 
 
 @dataclass(frozen=True, slots=True)
-class CallbackReading:
-    """The registrations of callbacks in one dialect: those at the start of the process, and those that it has made."""
-
-    dialect: str
-    count: Annotated[
-        int,
-        "smartfeeds_callbacks",
-        "Active registrations of callbacks that this process knows, by dialect (nearly equal in all processes)",
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceStateReading:
-    """The number of sources in one state."""
-
-    state: str
-    sources: Annotated[
-        int, "smartfeeds_sources", "Sources by state: polled, waiting, slowed, stopped or paused; counted every minute"
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceReadings:
-    """What the poller does: the numbers of sources by state, how late the latest poll is, and the paused hosts."""
-
-    states: Mapping[str, int] = field(default_factory=dict)
-    behind_s: Annotated[
-        float, "smartfeeds_sources_behind_seconds", "Seconds by which the source that is due first is late"
-    ] = 0.0
-    paused_hosts: Annotated[
-        int, "smartfeeds_source_hosts_paused", "Hosts that asked for a pause that has not ended"
-    ] = 0
-
-
-@dataclass(frozen=True, slots=True)
-class EnclosureReading:
-    """The enclosures in one state, counted every minute."""
-
-    state: str
-    count: Annotated[int, "smartfeeds_enclosures", "Enclosures by state: waiting, arrived or given-up"]
-    size_bytes: Annotated[int, "smartfeeds_enclosure_bytes", "Bytes of complete and partial enclosures, by state"]
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePushReading:
-    """The number of subscriptions of sources at hubs and clouds in one state."""
-
-    state: str
-    subscriptions: Annotated[
-        int,
-        "smartfeeds_source_subscriptions",
-        "Subscriptions of sources at hubs and clouds, by state; counted every minute",
-    ]
-
-
-@dataclass(frozen=True, slots=True)
 class Readings:
-    """The counts that parts of the service maintain themselves, read at one moment."""
+    """The counts that parts of the kernel maintain themselves, read at one moment."""
 
     in_flight: Annotated[int, "smartfeeds_requests_in_flight", "Stanzas in the queue or in progress"]
     refused: Annotated[
@@ -327,59 +208,50 @@ class Readings:
     http_kept: Annotated[
         int, "smartfeeds_http_kept_replies_total", "Pulls answered with the cached bytes of an equal pull"
     ] = 0
-    mirrors: tuple[MirrorReading, ...] = ()
-    deliveries: tuple[DeliveryReading, ...] = ()
-    callbacks: tuple[CallbackReading, ...] = ()
-    backlog: tuple[BacklogReading, ...] = ()
-    sources: SourceReadings = SourceReadings()
-    enclosures: tuple[EnclosureReading, ...] = ()
-    source_pushes: tuple[SourcePushReading, ...] = ()
-    group: GroupReadings = field(default_factory=GroupReadings)
+    # Metrics of these are those of their owner.
+    processes: int = 1
+    shards: int = 0
 
 
-def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
-    """Returns the metric families of a dataclass, with the values of its objects. `labels` are names of fields."""
-    for name, hint in get_type_hints(kind, include_extras=True).items():
+KERNEL: Final[tuple[type, ...]] = (Readings, DeliveryReading, BacklogReading)
+
+
+def families(kind: type, readings: Iterable[object] = ()) -> Iterator[Metric]:
+    """Returns the metric families of a class of readings, with the values of its objects."""
+    hints = get_type_hints(kind, include_extras=True)
+    labels = [name for name, hint in hints.items() if hint is str]
+    for name, hint in hints.items():
         if get_origin(hint) is not Annotated:
             continue
         _, metric, text = get_args(hint)
         family = (CounterMetricFamily if metric.endswith("_total") else GaugeMetricFamily)(metric, text, labels=labels)
-        for one in objects:
-            family.add_metric([getattr(one, label) for label in labels], float(getattr(one, name)))
+        for reading in readings:
+            family.add_metric([getattr(reading, label) for label in labels], float(getattr(reading, name)))
         yield family
 
 
-def _all_families(now: Readings | None) -> Iterator[Metric]:
-    """Returns the metric families of all readings. Without readings they have no values."""
-    yield from _families(Readings, (now,) if now else ())
-    yield from _families(MirrorReading, now.mirrors if now else (), ("mirror", "direction"))
-    yield from _families(DeliveryReading, now.deliveries if now else (), ("kind",))
-    yield from _families(CallbackReading, now.callbacks if now else (), ("dialect",))
-    yield from _families(BacklogReading, now.backlog if now else ())
-    yield from _families(EnclosureReading, now.enclosures if now else (), ("state",))
-    yield from _families(SourceReadings, (now.sources,) if now else ())
-    states = now.sources.states if now else {}
-    yield from _families(SourceStateReading, [SourceStateReading(*pair) for pair in states.items()], ("state",))
-    yield from _families(SourcePushReading, now.source_pushes if now else (), ("state",))
-    for kind, objects, labels in (now.group if now else GroupReadings()).parts():
-        yield from _families(kind, objects if now else (), labels)
-
-
 class ReadingsCollector(Collector):
-    """Metrics that are read from `source` when the registry is scraped. Without a source they have no values."""
+    """Metrics that are read from `source` when the registry is scraped. Without a source they have no values.
+
+    `kinds` are the classes of the readings; those of features are added before the start.
+    """
 
     def __init__(self) -> None:
-        self.source: Callable[[], Readings] | None = None
+        self.kinds = KERNEL
+        self.source: Callable[[], Iterable[object]] | None = None
 
     def describe(self) -> Iterator[Metric]:
         """Returns the metric families without values."""
-        yield from _all_families(None)
+        for kind in self.kinds:
+            yield from families(kind)
 
     def collect(self) -> Iterator[Metric]:
         """Returns the metric families with their current values."""
-        now = self.source() if self.source else None
-        if now is not None:
-            yield from _all_families(now)
+        if self.source is None:
+            return
+        readings = list(self.source())
+        for kind in self.kinds:
+            yield from families(kind, [reading for reading in readings if type(reading) is kind])
 
 
 GATHERED: Final = ReadingsCollector()

@@ -26,14 +26,9 @@ def rules(root: Path) -> list[dict[str, Any]]:
 
 def labels_of(name: str) -> set[str]:
     """The labels of a metric in the registry, and of those that are read when it is scraped."""
-    kinds = (
-        (telemetry.MirrorReading, {"mirror", "direction"}),
-        (telemetry.DeliveryReading, {"kind"}),
-        (telemetry.Readings, set[str]()),
-    )
-    for kind, labels in kinds:
-        if name in {family.name for family in telemetry._families(kind, ())}:
-            return labels
+    for family in telemetry.GATHERED.describe():
+        if family.name == name:
+            return set(family._labelnames)
     collector = telemetry.REGISTRY._names_to_collectors.get(name)
     return set(getattr(collector, "_labelnames", ()))
 
@@ -67,7 +62,7 @@ def test_sums_are_not_made_of_values_that_all_processes_read_from_the_store(
     """[OPS-085] These gauges are the same everywhere, so a sum would count each feed once for each process. Neither the
     alerts nor the dashboard add them up."""
     kinds = (telemetry.BacklogReading, DatabaseReading, StandbyReading, StandbyLagReading)
-    families = [family for kind in kinds for family in telemetry._families(kind, ())]
+    families = [family for kind in kinds for family in telemetry.families(kind)]
     assert len(families) == 9
     assert [family.name for family in families if "equal in all" not in family.documentation] == []
     shared = {name for name, text in metric_names().items() if "equal in all" in text}

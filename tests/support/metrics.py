@@ -1,5 +1,6 @@
 """The metrics that the service has."""
 
+from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.telemetry import GATHERED, REGISTRY
 
 _HISTOGRAM = ("_bucket", "_sum", "_count")
@@ -7,6 +8,7 @@ _HISTOGRAM = ("_bucket", "_sum", "_count")
 
 def metric_names() -> dict[str, str]:
     """The name of every metric as Prometheus reads it, with its description."""
+    declare_metrics()
     # What is gathered on request is not in the registry while the service does not run.
     families = [*GATHERED.describe(), *REGISTRY.collect()]
     return {f"{one.name}_total" if one.type == "counter" else one.name: one.documentation for one in families}
@@ -14,6 +16,7 @@ def metric_names() -> dict[str, str]:
 
 def sample_names() -> dict[str, str]:
     """Each name that a query may use, with the name of its metric."""
+    declare_metrics()
     names: dict[str, str] = {}
     for family in (*GATHERED.describe(), *REGISTRY.collect()):
         if family.type == "histogram":

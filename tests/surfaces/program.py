@@ -13,6 +13,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 import smartfeeds
 from smartfeeds.app.config import CONFIGURATION, ENV_DELIMITER, ENV_PREFIX
+from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.cli import main
 from smartfeeds.features.bot.commands import COMMANDS as CHAT_COMMANDS
 from smartfeeds.store import migrate
@@ -88,6 +89,7 @@ def _plain(schema: Any, definitions: Mapping[str, Any]) -> Any:
 
 async def metrics(_: World) -> str:
     """Each metric with its type, labels, bounds of buckets and help."""
+    declare_metrics()
     rows = []
     for collector in REGISTRY._collector_to_names:
         described = list(collector.describe()) if hasattr(collector, "describe") else []

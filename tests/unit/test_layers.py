@@ -101,7 +101,7 @@ OWNERS = {
     "pydantic_settings": ("app/config.py",),
     "click": ("cli/", "features/", "console.py", "demo/commands.py"),
     "rich": ("cli/", "features/", "console.py", "demo/"),
-    "prometheus_client": ("telemetry.py", "app/lifecycle.py"),
+    "prometheus_client": ("telemetry.py", "features/"),
 }
 
 

@@ -14,7 +14,6 @@ from smartfeeds import telemetry
 from smartfeeds.features.cluster.group_readings import (
     CanaryReading,
     DatabaseReading,
-    GroupReadings,
     OwnershipReading,
     ProcessReading,
     StandbyLagReading,
@@ -130,16 +129,16 @@ def test_names_of_metrics_end_with_their_base_unit() -> None:
 
 def test_metrics_of_a_process_and_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """[OPS-081] [OPS-082] [OPS-084] A split shows: two processes that own all shards, or none."""
-    group = GroupReadings(
+    readings = (
         OwnershipReading(32, 2, 0.5),
-        (CanaryReading(sent=9, lost=1, seconds=0.25),),
-        (ProcessReading("active", "1.2", "0035"),),
-        (DatabaseReading(88, 3, 1.5),),
-        (StandbyReading("sync", 1), StandbyReading("async", 2)),
-        (StandbyLagReading(4_096),),
+        CanaryReading(sent=9, lost=1, seconds=0.25),
+        ProcessReading("active", "1.2", "0035"),
+        DatabaseReading(88, 3, 1.5),
+        StandbyReading("sync", 1),
+        StandbyReading("async", 2),
+        StandbyLagReading(4_096),
     )
-    now = telemetry.Readings(0, 0, 0, 0, 0, 0.0, 0, 0.0, online=True, connects=0, group=group)
-    monkeypatch.setattr(telemetry.GATHERED, "source", lambda: now)
+    monkeypatch.setattr(telemetry.GATHERED, "source", lambda: readings)
 
     lines = telemetry.metrics_text().decode().splitlines()
 
@@ -165,7 +164,7 @@ def test_gathered_metrics_are_read_from_the_source_when_asked(monkeypatch: pytes
         in_flight=1, refused=2, sent=3, dropped=4, dropped_replies=5, lag_s=0.5, buffer_bytes=6, paused_s=0.7,
         online=True, connects=8,
     )  # fmt: skip
-    monkeypatch.setattr(telemetry.GATHERED, "source", lambda: now)
+    monkeypatch.setattr(telemetry.GATHERED, "source", lambda: [now])
 
     text = generate_latest(telemetry.REGISTRY).decode()
 
@@ -199,8 +198,7 @@ async def test_watch_loop_measures_how_late_the_loop_is() -> None:
 def test_deliveries_are_told_by_kind_of_consumers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A label has few values: never a node or an address."""
     push = telemetry.DeliveryReading("push", 1, 2, 3, 4.5, 6, 7, 8, 9)
-    now = telemetry.Readings(0, 0, 0, 0, 0, 0.0, 0, 0.0, online=True, connects=0, deliveries=(push,))
-    monkeypatch.setattr(telemetry.GATHERED, "source", lambda: now)
+    monkeypatch.setattr(telemetry.GATHERED, "source", lambda: [push])
 
     text = generate_latest(telemetry.REGISTRY).decode()
 

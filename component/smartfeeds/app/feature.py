@@ -70,7 +70,7 @@ class Running:
     each call returns a run. `parts` are for others, by their type. `clients` are open while the service runs. `start`
     is called when the store is open, and `stop` at the end, before the clients are closed. `resume` is called whenever
     the XMPP server has accepted the link. `document_readers` name the documents of the web that the store has to
-    remember (`features.polling.documents`).
+    remember (`features.polling.documents`). `readings` returns its metrics at this moment.
     """
 
     duties: tuple[tuple[str, Work], ...] = ()
@@ -81,6 +81,7 @@ class Running:
     stop: Work | None = None
     resume: Work | None = None
     document_readers: frozenset[str] = frozenset()
+    readings: Callable[[], Iterable[object]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,9 @@ class Feature:
     its commands, which has a function `NAME_command`. `extends` names, for a command of the kernel, the function that
     adds to it, as `module:function`; it receives a `click.Command` and returns one. `use_cases` returns the requests
     that it answers, `xmpp` what it does over XMPP, and `http` what it serves over HTTP.
-    `settings` returns its sections of the configuration. `run` makes what runs, once, before the start, and after what
-    the features in `needs` run. `row_readers` returns how its rows are read, for `smartfeeds doctor`.
+    `settings` returns its sections of the configuration, and `metrics` the classes of its readings (`telemetry`); their
+    module has its counters. `run` makes what runs, once, before the start, and after what the features in `needs` run.
+    `row_readers` returns how its rows are read, for `smartfeeds doctor`.
 
     What needs imports is named by a text or returned by a function: `smartfeeds --help` imports every feature, and a
     command that opens the store alone needs no wires.
@@ -106,6 +108,7 @@ class Feature:
     xmpp: "Callable[[], XmppSide] | None" = None
     http: "Callable[[], HttpSide[Any]] | None" = None
     settings: "Callable[[], tuple[Section, ...]] | None" = None
+    metrics: Callable[[], tuple[type, ...]] | None = None
     run: Callable[[Host], Running] | None = None
     row_readers: "Callable[[], tuple[RowReader, ...]] | None" = None
 

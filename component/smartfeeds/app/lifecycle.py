@@ -5,10 +5,11 @@ import contextlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
+from itertools import chain
 
 import structlog
 
@@ -17,6 +18,7 @@ from smartfeeds.app.background import BackgroundTasks
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Host, run_all
 from smartfeeds.app.http_setup import http_options
+from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.sides import http_sides, xmpp_side
 from smartfeeds.core.consumers import HELD, PUSH
@@ -38,8 +40,7 @@ from smartfeeds.features.administration.process import Announcement, OperationTo
 from smartfeeds.features.bot.setup import make_bot
 from smartfeeds.features.callbacks.setup import callback_client, make_cloud, make_hub
 from smartfeeds.features.cluster.setup import ProcessGroup
-from smartfeeds.features.mirrors.mirror_http import MAX_BYTES
-from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
+from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.settings import MirrorSettings
 from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.features.polling.documents import remove_unread_documents
@@ -86,8 +87,6 @@ from smartfeeds.xmpp.turns import QueueBounds
 
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long a read of the store may take before the service reports that it is not ready
-# A whole feed may be long, and its server may hold a pull for a minute.
-MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
 # A reader waits for the image.
 IMAGE_LIMITS = FetchLimits(idle_s=10.0, total_s=20.0)
 
@@ -112,6 +111,7 @@ class App:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.settings = settings
+        declare_metrics()
         self.tasks = BackgroundTasks(on_failure)
         age_clock = clock or system.AgeClock(system.now_us, system.monotonic)
         clock = clock or system.now_us
@@ -354,7 +354,7 @@ class App:
             parts.callback(self._documents.close)
             await self.files.clear_new()
             SCHEMA_VERSION.set(int(HEAD))
-            GATHERED.source = self._readings
+            GATHERED.source = self._all_readings
             # Deliveries in flight need the client until the dispatcher has stopped.
             await parts.enter_async_context(self._callbacks)
             for server in self._webhooks:
@@ -450,14 +450,17 @@ class App:
             online=self.online.is_set(),
             connects=self.supervisor.connects,
             pings=self.supervisor.pings,
-            mirrors=self.mirrors.readings(),
-            deliveries=self.dispatcher.readings(),
-            backlog=self.backlog.readings(),
-            group=self.group.readings(),
-            callbacks=tuple(reading for server in self._webhooks for reading in server.readings()),
-            **self.polls.readings(),
+            processes=self.ownership.processes,
+            shards=self.ownership.reading().shards,
             **(self.site.readings() if self.site is not None else {}),
         )
+
+    def _all_readings(self) -> Iterator[object]:
+        yield self._readings()
+        yield from chain(self.dispatcher.readings(), self.backlog.readings(), self.group.readings())
+        yield from chain(self.mirrors.readings(), self.polls.readings())
+        yield from chain.from_iterable(server.readings() for server in self._webhooks)
+        yield from chain.from_iterable(running.readings() for running in self._running if running.readings is not None)
 
     async def _unready(self) -> dict[str, str]:
         """Why requests cannot be served, by part of the service; empty if they can."""

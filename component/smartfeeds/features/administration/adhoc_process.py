@@ -72,8 +72,8 @@ async def _statistics(step: StepInput) -> CommandResult:
         ("lag", "Age of the change notified last, in seconds", f"{readings.lag_s:.2f}"),
         ("connects", "Attempts to connect to the server", f"{readings.connects}"),
         ("http", "Open HTTP connections", f"{readings.http_connections}"),
-        ("processes", "Processes on the database", f"{readings.group.ownership.processes}"),
-        ("shards", f"Shards of this process, of {SHARDS}", f"{readings.group.ownership.shards}"),
+        ("processes", "Processes on the database", f"{readings.processes}"),
+        ("shards", f"Shards of this process, of {SHARDS}", f"{readings.shards}"),
     )
     return CommandResult((), tuple(FormField(var, "text-single", (text,), label) for var, label, text in facts))
 

@@ -22,4 +22,10 @@ def _row_readers() -> "tuple[RowReader, ...]":
     return (RowReader(CALLBACK, "callback_no", CALLBACK.columns, to_sound_callback),)
 
 
-CALLBACKS = Feature("callbacks", settings=_settings, row_readers=_row_readers)
+def _metrics() -> tuple[type, ...]:
+    from smartfeeds.features.callbacks.metrics import CallbackReading
+
+    return (CallbackReading,)
+
+
+CALLBACKS = Feature("callbacks", settings=_settings, metrics=_metrics, row_readers=_row_readers)

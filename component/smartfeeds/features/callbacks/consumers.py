@@ -9,9 +9,9 @@ from smartfeeds.core.consumers import Consumer
 from smartfeeds.delivery.deliverer import ConsumerKind, Deliverer
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.features.callbacks import rows
+from smartfeeds.features.callbacks.metrics import CallbackReading
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.telemetry import CallbackReading
 
 AT_ONCE: Final = 100
 HOST_AT_ONCE: Final = 4

@@ -8,10 +8,10 @@ import structlog
 
 from smartfeeds.errors import StoreError
 from smartfeeds.features.callbacks import rows
+from smartfeeds.features.callbacks.metrics import CALLBACK_SECONDS
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.net.callbacks import CallbackAnswer
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.telemetry import CALLBACK_SECONDS
 
 FLUSH_S = 1.0  # a burst of deliveries costs one write
 

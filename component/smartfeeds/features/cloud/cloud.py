@@ -34,6 +34,7 @@ from smartfeeds.delivery.slices import items_after, mark_at
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.consumers import CallbackConsumers
+from smartfeeds.features.callbacks.metrics import CallbackReading
 from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_reader, remove_registration
 from smartfeeds.features.callbacks.results import DeliveryResults
@@ -68,7 +69,6 @@ from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import WHOLE, in_view, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
-from smartfeeds.telemetry import CallbackReading
 from smartfeeds.threads import OwnThreads
 
 # A failed notification is repeated after these; the third failure in a row ends the registration.

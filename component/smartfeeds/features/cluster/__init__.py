@@ -2,4 +2,18 @@
 
 from smartfeeds.app.feature import Feature
 
-CLUSTER = Feature("cluster")
+
+def _metrics() -> tuple[type, ...]:
+    from smartfeeds.features.cluster import group_readings as g
+
+    return (
+        g.OwnershipReading,
+        g.CanaryReading,
+        g.ProcessReading,
+        g.DatabaseReading,
+        g.StandbyReading,
+        g.StandbyLagReading,
+    )
+
+
+CLUSTER = Feature("cluster", metrics=_metrics)

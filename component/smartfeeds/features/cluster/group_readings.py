@@ -1,9 +1,6 @@
-"""The metrics of the processes on a database, and of what they share: the database and the link (docs/scaling.md).
+"""The metrics of the processes on a database, and of what they share: the database and the link (docs/scaling.md)."""
 
-Each annotated field is a metric, as in `telemetry`.
-"""
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 
@@ -88,26 +85,3 @@ class CanaryReading:
     seconds: Annotated[float, "smartfeeds_canary_seconds", "Seconds that the last response to such a ping took"] = 0.0
     lost_lately: int = 0
     lately: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GroupReadings:
-    """All of these readings, at one moment."""
-
-    ownership: OwnershipReading = field(default_factory=OwnershipReading)
-    canary: tuple[CanaryReading, ...] = ()
-    process: tuple[ProcessReading, ...] = ()
-    database: tuple[DatabaseReading, ...] = ()
-    standbys: tuple[StandbyReading, ...] = ()
-    standby_lag: tuple[StandbyLagReading, ...] = ()
-
-    def parts(self) -> list[tuple[type, tuple[object, ...], tuple[str, ...]]]:
-        """Returns the classes of the readings, each with its objects and with its fields that are labels."""
-        return [
-            (OwnershipReading, (self.ownership,), ()),
-            (CanaryReading, self.canary, ()),
-            (ProcessReading, self.process, ("role", "version", "schema")),
-            (DatabaseReading, self.database, ()),
-            (StandbyReading, self.standbys, ("state",)),
-            (StandbyLagReading, self.standby_lag, ()),
-        ]

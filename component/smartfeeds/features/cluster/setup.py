@@ -1,7 +1,7 @@
 """This process among the processes on a database, from the settings (docs/scaling.md)."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.features.authoring.files import tidy_files
 from smartfeeds.features.cluster.canary import Canary
 from smartfeeds.features.cluster.database_watch import DatabaseWatch
-from smartfeeds.features.cluster.group_readings import GroupReadings, ProcessReading
+from smartfeeds.features.cluster.group_readings import ProcessReading
 from smartfeeds.features.cluster.letter import ANY_PROCESS, LetterTopic, write_letter
 from smartfeeds.features.cluster.letters import Letterbox
 from smartfeeds.features.cluster.locks import ShardLocks
@@ -141,16 +141,15 @@ class ProcessGroup:
             return "http"
         return "active" if self._online.is_set() else "standby"
 
-    def readings(self) -> GroupReadings:
+    def readings(self) -> Iterator[object]:
         """Returns the metrics of this process and of what it shares."""
-        return GroupReadings(
-            ownership=self.ownership.reading(),
-            canary=() if self._canary is None else (self._canary.reading(),),
-            process=(ProcessReading(self.role, __version__, HEAD),),
-            database=self._database.load(),
-            standbys=self._database.standbys(),
-            standby_lag=self._database.standby_lag(),
-        )
+        yield self.ownership.reading()
+        if self._canary is not None:
+            yield self._canary.reading()
+        yield ProcessReading(self.role, __version__, HEAD)
+        yield from self._database.load()
+        yield from self._database.standbys()
+        yield from self._database.standby_lag()
 
     def report(self) -> dict[str, dict[str, float]]:
         """Returns what the status file has about the link, and about a database that several processes may use."""

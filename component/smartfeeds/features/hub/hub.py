@@ -31,6 +31,7 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.consumers import CallbackConsumers
+from smartfeeds.features.callbacks.metrics import CallbackReading
 from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
 from smartfeeds.features.callbacks.registrations import (
     CallbackLimits,
@@ -63,7 +64,6 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.telemetry import CallbackReading
 
 _BACKLOG_PAUSES_S: Final = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0)
 # After these the backlog is dropped with each failure: an attempt for each new item, at most every five minutes for the

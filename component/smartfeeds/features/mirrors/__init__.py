@@ -22,10 +22,17 @@ def _row_readers() -> "tuple[RowReader, ...]":
     return (RowReader(MIRROR, "name", MIRROR.columns, to_mirror),)
 
 
+def _metrics() -> tuple[type, ...]:
+    from smartfeeds.features.mirrors.metrics import MirrorReading
+
+    return (MirrorReading,)
+
+
 MIRRORS = Feature(
     "mirrors",
     needs=("polling",),
     commands={"mirror": "smartfeeds.features.mirrors.command"},
     settings=_settings,
     row_readers=_row_readers,
+    metrics=_metrics,
 )

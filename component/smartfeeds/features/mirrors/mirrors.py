@@ -23,8 +23,9 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import LinkError
 from smartfeeds.features.cluster.shards import shard_of_name
 from smartfeeds.features.mirrors import mirror_state
+from smartfeeds.features.mirrors.metrics import MirrorReading
 from smartfeeds.features.mirrors.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
-from smartfeeds.features.mirrors.mirror_http import NO_HUBS, WebMirrorReader
+from smartfeeds.features.mirrors.mirror_http import MAX_BYTES, NO_HUBS, WebMirrorReader
 from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.features.mirrors.mirror_in import IncomingMirror, XmppMirrorReader
 from smartfeeds.features.mirrors.mirror_out import MirrorOutlet, Publish
@@ -33,11 +34,12 @@ from smartfeeds.features.mirrors.mirror_push import leave_hub
 from smartfeeds.features.mirrors.mirror_rows import consumer_of_mirror, set_configured
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.features.polling.tools import SourceTools
-from smartfeeds.net.fetch import HttpClient
+from smartfeeds.net.fetch import FetchLimits, HttpClient
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.telemetry import MirrorReading
 
 CONFIGURED: Final = "configured mirrors"  # the work that stores the mirrors of the configuration
+# A whole feed may be long, and its server may hold a pull for a minute.
+MIRROR_LIMITS: Final = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
 HOST_AT_ONCE: Final = 8  # outgoing mirrors of one service that send at a time
 
 _log = structlog.get_logger()

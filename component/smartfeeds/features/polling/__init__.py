@@ -14,6 +14,12 @@ def _settings() -> tuple[Section, ...]:
     return (Section("source", SourceSection, repeats=True, check=check_sources),)
 
 
+def _metrics() -> tuple[type, ...]:
+    from smartfeeds.features.polling.metrics import PollerReading, SourcePushReading, SourceStateReading
+
+    return (SourceStateReading, PollerReading, SourcePushReading)
+
+
 def _row_readers() -> "tuple[RowReader, ...]":
     from smartfeeds.features.polling.push_rows import to_push
     from smartfeeds.features.polling.rows import to_source
@@ -27,5 +33,9 @@ def _row_readers() -> "tuple[RowReader, ...]":
 
 
 POLLING = Feature(
-    "polling", commands={"source": "smartfeeds.features.polling.command"}, settings=_settings, row_readers=_row_readers
+    "polling",
+    commands={"source": "smartfeeds.features.polling.command"},
+    settings=_settings,
+    metrics=_metrics,
+    row_readers=_row_readers,
 )

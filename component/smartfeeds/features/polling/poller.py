@@ -5,7 +5,7 @@ host with thousands of feeds takes one place, and a restart changes no time. `po
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -19,6 +19,13 @@ from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.polling.answers import busy_host, failed_answer, good_answer, whole
 from smartfeeds.features.polling.history import with_history
+from smartfeeds.features.polling.metrics import (
+    SOURCE_BYTES,
+    SOURCE_ITEMS,
+    SOURCE_POLLS,
+    PollerReading,
+    SourceStateReading,
+)
 from smartfeeds.features.polling.own_lists import adopt_own_lists, read_own_list
 from smartfeeds.features.polling.polls import GOOD, REPAIRED, AnswerKind, PollAnswer, next_host_pause, validators_at
 from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
@@ -30,7 +37,6 @@ from smartfeeds.features.polling.sources import begin_polls, read_due, sharing_a
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.fetch import Fetcher, FetchError, Response, Sender, shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.telemetry import SOURCE_BYTES, SOURCE_ITEMS, SOURCE_POLLS, SourceReadings
 
 # Polls in progress, those that wait for a turn included. As many as `POLL_LIMITS` admits, slow ones too, and as many
 # again: a host that was quick has a turn of its own, and must not wait here for hosts that have become silent.
@@ -311,10 +317,11 @@ class Poller:
             SOURCE_ITEMS.labels("changed").inc(stored.counts.changed)
             _log_poll(stored, answer)
 
-    def readings(self) -> SourceReadings:
+    def readings(self) -> Iterator[PollerReading | SourceStateReading]:
         """The state of all sources, for metrics."""
-        counts = {state.value: self._states.get(state, 0) for state in SourceState}
-        return SourceReadings(counts, self._behind_s, self._paused_hosts)
+        yield PollerReading(self._behind_s, self._paused_hosts)
+        for state in SourceState:
+            yield SourceStateReading(state.value, self._states.get(state, 0))
 
 
 def _log_poll(stored: StoredPoll, answer: PollAnswer) -> None:

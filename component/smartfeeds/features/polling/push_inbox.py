@@ -16,6 +16,7 @@ import structlog
 from smartfeeds.core.push_targets import same_address
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import FeedError, StoreError
+from smartfeeds.features.polling.metrics import SOURCE_ITEMS, SOURCE_PUSHES
 from smartfeeds.features.polling.poller import PollClients, sender_to
 from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
 from smartfeeds.features.polling.push_states import MAX_CURSOR_CHARACTERS, MAX_PUSH_BYTES, OVER, SourcePush, is_signed
@@ -37,7 +38,6 @@ from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.bodies import Body, BodyError
 from smartfeeds.net.fetch import FetchError, shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.telemetry import SOURCE_ITEMS, SOURCE_PUSHES
 
 # The bytes of pushes that wait to be stored, of all sources and of one. A hub repeats what is refused beyond them.
 WAITING_BYTES: Final = 64_000_000

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
-from typing import Final, TypedDict
+from typing import Final
 
 import structlog
 
@@ -25,21 +25,12 @@ from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.telemetry import EnclosureReading, SourcePushReading, SourceReadings
 
 Work = Callable[[], Coroutine[None, None, None]]
 
 SEARCH_S: Final = 20.0  # a person waits so long for each request of a search
 
 _log = structlog.get_logger()
-
-
-class PollReadings(TypedDict):
-    """The metrics of sources, by their name in `telemetry.Readings`."""
-
-    sources: SourceReadings
-    enclosures: tuple[EnclosureReading, ...]
-    source_pushes: tuple[SourcePushReading, ...]
 
 
 class Polls:
@@ -90,13 +81,11 @@ class Polls:
         """What mirrors need to follow hubs."""
         return HubOptions(self._settings.http.base_url, secrets.token_urlsafe if self._can_push else None)
 
-    def readings(self) -> PollReadings:
-        """The metrics of everything that polls bring, by name."""
-        return {
-            "sources": self.poller.readings(),
-            "enclosures": self.prefetch.readings(),
-            "source_pushes": self.subscriber.readings(),
-        }
+    def readings(self) -> Iterator[object]:
+        """The metrics of everything that polls bring."""
+        yield from self.poller.readings()
+        yield from self.subscriber.readings()
+        yield from self.prefetch.readings()
 
     async def start(self) -> None:
         """Stores the sources of the configuration. Raises StoreError."""

@@ -14,6 +14,7 @@ import structlog
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
+from smartfeeds.features.polling.metrics import SOURCE_PUSH_REQUESTS, SourcePushReading
 from smartfeeds.features.polling.push_keys import callback_url
 from smartfeeds.features.polling.push_states import LEASE_WISH_S, PushState, RequestResult, SourcePush, Task
 from smartfeeds.features.polling.source import PushKind
@@ -33,7 +34,6 @@ from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer, CallbackClient
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.telemetry import SOURCE_PUSH_REQUESTS, SourcePushReading
 
 AT_ONCE: Final = 20  # hosts that requests are in progress at
 LOOK_S: Final = 5.0  # the store is read this often, because polls and commands change it

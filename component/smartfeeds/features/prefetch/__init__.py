@@ -9,9 +9,16 @@ def _settings() -> tuple[Section, ...]:
     return (Section("prefetch", PrefetchSettings, check=check_prefetch),)
 
 
+def _metrics() -> tuple[type, ...]:
+    from smartfeeds.features.prefetch.metrics import EnclosureReading
+
+    return (EnclosureReading,)
+
+
 PREFETCH = Feature(
     "prefetch",
     needs=("polling",),
     commands={"prefetch": "smartfeeds.features.prefetch.command"},
     settings=_settings,
+    metrics=_metrics,
 )

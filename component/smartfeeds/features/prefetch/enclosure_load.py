@@ -29,12 +29,12 @@ from smartfeeds.features.prefetch.downloads import (
     version_in,
 )
 from smartfeeds.features.prefetch.enclosures import verdict_on
+from smartfeeds.features.prefetch.metrics import PREFETCH_BYTES
 from smartfeeds.features.prefetch.queue import DueEnclosure, LoadEnd, LoadResult, begin_load, note_progress
 from smartfeeds.formats.entry import EntryLink
 from smartfeeds.net.fetch import FetchError, FetchLimits, Stream
 from smartfeeds.net.limiter import HostLimits
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.telemetry import PREFETCH_BYTES
 
 T = TypeVar("T")
 

@@ -18,6 +18,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.prefetch.enclosure_load import AT_ONCE, EnclosureLoad, Pace, PartFile, StreamClient
+from smartfeeds.features.prefetch.metrics import PREFETCH_LOADS, EnclosureReading
 from smartfeeds.features.prefetch.queue import (
     DueEnclosure,
     LoadEnd,
@@ -33,7 +34,6 @@ from smartfeeds.features.prefetch.queue import (
 from smartfeeds.features.prefetch.windows import Span, current_span
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.telemetry import PREFETCH_LOADS, EnclosureReading
 
 LOOK_S: Final = 5.0  # the store is read this often, because commands change it, too
 TIDY_S: Final = 3_600.0

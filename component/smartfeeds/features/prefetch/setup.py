@@ -8,13 +8,13 @@ from smartfeeds.app.config import Settings
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
+from smartfeeds.features.prefetch.metrics import EnclosureReading
 from smartfeeds.features.prefetch.prefetcher import Prefetcher
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.net.fetch import Fetcher
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.files import FileFolder
-from smartfeeds.telemetry import EnclosureReading
 
 
 class Prefetch:

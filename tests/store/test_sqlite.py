@@ -363,25 +363,6 @@ async def test_thousand_items_of_one_key_page_the_same_after_restart(tmp_path: P
     await store.close()
 
 
-async def test_backup_of_a_running_store_can_be_used(sqlite: SqliteStore, tmp_path: Path) -> None:
-    """[SF-028] Positions taken before a backup work on the restored copy, and after 10,000 more items."""
-    made = await sqlite.write(add_feed(*(item(str(n), n) for n in range(100))))
-    edge = Edge(49, 50)
-    await sqlite.backup(tmp_path / "copy.db")
-    with pytest.raises(StoreError, match="exists"):
-        await sqlite.backup(tmp_path / "copy.db")
-    copy = SqliteStore(tmp_path / "copy.db", read_payload)
-    await copy.open()
-    try:
-        await copy.write(lambda tx: [tx.put_item(made.node_no, item(str(n), n)) for n in range(100, 10_100)])
-        page = await copy.read(lambda tx: tx.slice(made.node_no, Slice(BARE, 3, after=edge)))
-        assert ids(page) == "50 51 52"
-        assert await copy.read(lambda tx: tx.count(made.node_no, BARE)) == 10_100
-    finally:
-        await copy.close()
-    assert await sqlite.read(lambda tx: tx.count(made.node_no, BARE)) == 100
-
-
 # What goes wrong outside
 
 

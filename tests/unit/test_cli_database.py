@@ -59,16 +59,6 @@ def ready(run: Run) -> Run:
     return run
 
 
-@pytest.mark.parametrize(
-    ("target", "reason"), [("no/copy.db", "no such file"), ("news.xml/copy.db", "not a directory")]
-)
-def test_backup_that_cannot_be_written_names_the_file(ready: Run, target: str, reason: str) -> None:
-    """The argument has to be changed. The store works, so this is no fault of the store."""
-    ready("node", "create", "news")
-    error = ready("backup", target, code=Exit.CONFIG).stderr
-    assert error.startswith(f"smartfeeds: cannot write the backup {target}: {reason}")
-
-
 def names() -> list[str]:
     return sorted(path.name for path in Path().iterdir())
 

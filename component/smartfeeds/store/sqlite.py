@@ -20,7 +20,6 @@ import aiosqlite
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, StoreLostError
-from smartfeeds.features.backup.backup import copy_database
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
 from smartfeeds.store.batches import ReadBatches, WriteBatches
@@ -170,10 +169,6 @@ class SqliteStore(SqlStore):
         await hop(self._log_copier, _checkpoint, self._log_copier._conn)
         self._log_copied_s = asyncio.get_running_loop().time()
         self._log_copy = None
-
-    async def backup(self, target: Path) -> None:
-        """Copies the state of one moment to a new file. Raises StoreError, also if the file exists."""
-        await asyncio.to_thread(copy_database, self.path, target)
 
     async def _connect(self, prepare: Callable[[sqlite3.Connection], Runner]) -> BatchRunner:
         """Opens a connection. `prepare` sets it up in its thread and returns what runs batches there."""

@@ -2,4 +2,11 @@
 
 from smartfeeds.app.feature import Feature
 
-BACKUP = Feature("backup")
+BACKUP = Feature(
+    "backup",
+    commands={
+        "backup": "smartfeeds.features.backup.command",
+        "restore": "smartfeeds.features.backup.restore",
+    },
+    extends={"db": "smartfeeds.features.backup.command:with_copy"},
+)

@@ -1,60 +1,30 @@
-"""`smartfeeds db` and `smartfeeds backup`: maintenance of the database file."""
+"""`smartfeeds backup` and `smartfeeds db copy`."""
 
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from smartfeeds.cli.addresses import open_source, open_target, store_address, with_password
 from smartfeeds.cli.common import FILE, config_option, read_settings
-from smartfeeds.cli.offline import run_offline
-from smartfeeds.console import Commands, print_out, progress_bar, step_bars
+from smartfeeds.console import print_out, progress_bar, step_bars
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.backup.addresses import open_source, open_target, store_address, with_password
 from smartfeeds.features.backup.backup import copy_database
 from smartfeeds.features.backup.copying import copy_store
 from smartfeeds.features.backup.digests import digest_of
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.base import OpenMode
 from smartfeeds.store.files import copy_files, folder_of
-from smartfeeds.store.lock import lock_database
-from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.sqlite_file import schema_version
 
 
-@click.group("db", cls=Commands)
-def db_command() -> None:
-    """Maintain the database."""
+def with_copy(command: click.Command) -> click.Command:
+    """Return `smartfeeds db` with its command `copy`."""
+    assert isinstance(command, click.Group)
+    command.add_command(copy)
+    return command
 
 
-@db_command.command("upgrade")
-@config_option
-def upgrade(config: Path | None) -> None:
-    """Upgrade the database to the schema of this version. smartfeeds run does the same when it starts.
-
-    Stop the service and take a backup first. A database of a newer version is rejected and left unchanged.
-    """
-    store = read_settings(config).store
-    if store.is_shared:
-        run_offline(config, _open, OpenMode.SERVE)
-        print_out(f"{store.address.name} has schema {HEAD}.")
-        return
-    path = store.path
-    before = schema_version(path)
-    if before == HEAD:
-        print_out(f"{path} has schema {before} already.")
-        return
-    # The lock prevents a change of schema under a running service of an older version.
-    release = lock_database(path, "smartfeeds db upgrade")
-    try:
-        run_offline(config, _open, OpenMode.SERVE)
-    finally:
-        release()
-    after = schema_version(path)
-    print_out(f"{path}: schema {before or 'none'} is now {after}.")
-
-
-@db_command.command("copy")
+@click.command("copy")
 @click.argument("source", metavar="FROM", type=store_address)
 @click.argument("target", metavar="TO", type=store_address)
 @click.option("--password-file", type=FILE, help="The file with the password of the PostgreSQL database.")
@@ -74,10 +44,6 @@ def copy(source: StoreAddress, target: StoreAddress, password_file: Path | None)
     folder = folder_of(Path(source.path)) if source.path else None
     if folder is not None and folder.is_dir():
         print_out(f"Uploaded files are not copied. Set store.files to {folder.absolute()}, or to a copy of it.")
-
-
-async def _open(_service: FeedService) -> None:
-    """Do nothing: opening the database upgraded it."""
 
 
 @click.command("backup")

@@ -25,8 +25,9 @@ from smartfeeds.features.polling.push_states import PushState, SourcePush
 from smartfeeds.features.polling.source import Source
 from smartfeeds.features.polling.subscriber import PushClients, PushOptions, Subscriber
 from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.http.authentication import NobodyKnown
 from smartfeeds.http.bodies import BodyReader
-from smartfeeds.http.calls import CallReader, HttpCall
+from smartfeeds.http.calls import CallReader
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import HttpRouter, Resource
 from smartfeeds.net.addresses import EVERYWHERE
@@ -38,14 +39,6 @@ from support.world import World
 
 HUB = "/hub"
 DAY_S = 86_400
-
-
-class _NoSessions:
-    async def identify(self, call: HttpCall) -> None:
-        """Nobody signs in here."""
-
-    async def check_form(self, call: HttpCall) -> None:
-        """There are no forms of people."""
 
 
 @dataclass
@@ -193,7 +186,7 @@ async def running_pushing(
         resource = Resource(
             template, "push", {"GET": (CHECK_PUSH, endpoint.get), "POST": (RECEIVE_PUSH, endpoint.post)}
         )
-        router = HttpRouter(CallReader((), own_url, DEFAULT_LOOK), [resource], _NoSessions(), lambda *_: None)  # type: ignore[arg-type]
+        router = HttpRouter(CallReader((), own_url, DEFAULT_LOOK), [resource], NobodyKnown(), lambda *_: None)
         runner = web.ServerRunner(web.Server(router, auto_decompress=False), shutdown_timeout=0)
         await runner.setup()
         listening = web.TCPSite(runner, "127.0.0.1", 0)

@@ -44,9 +44,9 @@ class Section:
 class Host:
     """The parts of the running service that features work with.
 
-    `handle` answers requests, within the limits of the operator. `link` is the link to the XMPP server, and `letters`
-    are read by the other processes on the database. `fetchers` request documents of other servers. `parts` has what the
-    features that come before run.
+    `handle` answers requests, within the limits of the operator. `link` is the link to the XMPP server, `send` sends a
+    stanza by the link of any process, and `letters` are read by the other processes on the database. `fetchers` request
+    documents of other servers. `parts` has what the features that come before run.
     """
 
     settings: "Settings"
@@ -56,6 +56,7 @@ class Host:
     changes: "ChangeNotifier"
     dispatcher: "Dispatcher"
     link: "ComponentStream"
+    send: Callable[[bytes], object]
     letters: "Letterbox"
     tools: "SourceTools"
     fetchers: "PollClients"

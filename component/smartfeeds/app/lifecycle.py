@@ -23,7 +23,6 @@ from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.sides import http_sides, xmpp_side
 from smartfeeds.core.consumers import HELD, PUSH
 from smartfeeds.core.model import Node, NodeEvent
-from smartfeeds.core.token import Token
 from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
@@ -34,7 +33,6 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
 from smartfeeds.features.accounts.pages import XmppSignIn
 from smartfeeds.features.accounts.setup import SharedSignIns
-from smartfeeds.features.accounts.tokens import authenticate
 from smartfeeds.features.administration.adhoc_process import encode_announcement
 from smartfeeds.features.administration.process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.features.bot.setup import make_bot
@@ -166,7 +164,12 @@ class App:
         self._documents = DocumentWorkers()
         self._source_tools = SourceTools(clock, asyncio.sleep, random.random, aside=self._documents)
         self.polls = Polls(settings, self.service, self._source_tools)
-        shared_sign_ins = SharedSignIns(domain, clock, self.group)
+        kernel = (self.changes, self.dispatcher, self.stream, self.group.send, self.group.letters)
+        host = Host(
+            settings, self.service, self.handle, clock, *kernel, self._source_tools, self.polls.fetchers, Parts()
+        )
+        self._running = run_all(FEATURES, host)
+        shared_sign_ins = host.parts.get(SharedSignIns)
         self.sign_ins = shared_sign_ins.sign_ins
         self.bot = make_bot(
             settings,
@@ -247,17 +250,11 @@ class App:
         self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
         self.cloud = make_cloud(settings, self.service, self._callbacks, self.dispatcher, clock)
         self._webhooks = tuple(server for server in (self.hub, self.cloud) if server is not None)
-        kernel = (self.changes, self.dispatcher, self.stream, self.group.letters)
-        host = Host(
-            settings, self.service, self.handle, clock, *kernel, self._source_tools, self.polls.fetchers, Parts()
-        )
-        self._running = run_all(FEATURES, host)
         health = Health(self._unready, metrics_text, tuple(ip_network(text) for text in settings.http.metrics_from))
         self.site = (
             Site(
                 http_options(settings, policy.max_request_bytes),
                 self.handle,
-                self._authenticate,
                 observe_request,
                 health,
                 clock,
@@ -329,10 +326,6 @@ class App:
         answer = await self.service.handle(request)
         self._done[type(request)] += 1
         return answer
-
-    async def _authenticate(self, text: str) -> Token:
-        """The token of a bearer text. Raises FeedError."""
-        return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
 
     async def _fetch_image(self, address: str, accept: str, max_bytes: int) -> bytes:
         """The body at the address of an image. Raises FetchError."""

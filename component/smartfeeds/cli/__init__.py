@@ -29,7 +29,6 @@ _MODULES: Final[Mapping[str, str]] = {
     "sub": "smartfeeds.cli.subscriptions",
     "publish": "smartfeeds.cli.items",
     "retract": "smartfeeds.cli.items",
-    "token": "smartfeeds.features.accounts.command",
     "blocklist": "smartfeeds.features.privacy.block_command",
     "gdpr": "smartfeeds.features.privacy.command",
     "db": "smartfeeds.cli.database",

@@ -1,4 +1,4 @@
-"""Background work of the store: the end of leases, the expiry of items, the end of sessions, purges and erasures that
+"""Background work of the store: the end of leases, the expiry of items, purges and erasures that
 a stop interrupted, and counts that several processes have changed.
 """
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
-from smartfeeds.features.accounts.sessions import due_sessions
 from smartfeeds.features.callbacks.registrations import due_callbacks
 from smartfeeds.features.privacy.erasing import due_erasures
 from smartfeeds.service.context import Context
@@ -51,17 +50,16 @@ class Sweep:
 
 
 # The pause of LEASES is the greatest delay of the end of a lease; a sweep without work is one look-up in an index. The
-# pauses of EXPIRY and SESSIONS bound only how long expired items and ended sessions use space: requests never see them.
+# pause of EXPIRY bounds only how long expired items use space: requests never see them.
 # A purge is due if its process was stopped; LOOK_S is also the pause after which changes of other processes are
 # searched.
 LEASES = Sweep("leases", due_leases, 10.0)
 EXPIRY = Sweep("expiry", due_expiry, 60.0)
 PURGES = Sweep("purges", due_purges, LOOK_S)
-SESSIONS = Sweep("sessions", due_sessions, 600.0)
 # Deliveries check the end of a lease themselves (WS-046), so this sweep only removes rows.
 CALLBACKS = Sweep("callbacks", due_callbacks, 60.0)
 # Erasures wait for followers. A sweep without one is one look-up in an index.
 ERASURES = Sweep("erasures", due_erasures, 5.0)
 # A count has a row for each connection that has changed it. The sweep only bounds their number.
 TALLIES = Sweep("tallies", due_tallies, 600.0)
-SWEEPS = (LEASES, EXPIRY, PURGES, SESSIONS, CALLBACKS, ERASURES, TALLIES)
+SWEEPS = (LEASES, EXPIRY, PURGES, CALLBACKS, ERASURES, TALLIES)

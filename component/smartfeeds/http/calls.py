@@ -18,7 +18,6 @@ from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.token import Token, TokenScope, covers
 from smartfeeds.core.urls import local_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.session import Session, parse_session
 from smartfeeds.features.pages.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import takes_gzip
@@ -31,6 +30,7 @@ Address = IPv4Address | IPv6Address
 Authenticate = Callable[[str], Awaitable[Token]]
 
 MAX_TOKEN = 256
+NO_TOKEN = "credentials are a bearer token, or one as the password of Basic"  # noqa: S105 - a message
 MAX_HOPS = 16
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.\-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 _PAIR = re.compile(r'\s*(for|proto|host)=("?)([^";,]*)\2\s*', re.IGNORECASE)
@@ -47,9 +47,9 @@ class HttpCall:
     came as a bearer token, so pages of other hosts may read the response: only a script that knows the token can send
     it. Browsers add passwords and cookies by themselves, also to requests of other hosts. Responses to these must not
     be readable elsewhere, not even later from the cache of the browser. After authentication `actor` is the JID that
-    the token acts as and `token` the token. `session` is set if the token comes from the cookie
-    (`features.accounts.http`); then `form_token` is what its forms must carry, and `admin` whether it may administer
-    the service. `body` is set if the router has read the body. `name`, `item_id` and `suffix` are what the path names,
+    the token acts as and `token` the token. `session_id` is the session of a browser that is signed in,
+    "" for other clients; then `form_token` is what its forms must carry, and `admin` whether it may administer the
+    service. `body` is set if the router has read the body. `name`, `item_id` and `suffix` are what the path names,
     "" if its route has no such variable. `subject` is the JID or the id of a token in the path of a resource of
     administration. `written`: the response was sent already, by `HeldPulls`. `multipart` reads the parts of a body of
     which the first was read already, to check the form token.
@@ -65,7 +65,7 @@ class HttpCall:
     bearer: bool = False
     actor: Jid = ANONYMOUS
     token: Token | None = None
-    session: Session | None = None
+    session_id: str = ""
     form_token: str = ""
     admin: bool = False
     body: bytes | None = None
@@ -291,6 +291,13 @@ def peer_of(peername: object) -> str:
     return "local"
 
 
+def set_cookie(call: HttpCall, name: str, text: str, age_s: int) -> str:
+    """The header Set-Cookie (RFC 6265bis 4.1). No script can read the cookie, and browsers send it to us only."""
+    secure = "; Secure" if call.origin.startswith("https:") else ""
+    path = call.base_path or "/"
+    return f"{name}={text}; Path={path}; Max-Age={age_s}; HttpOnly; SameSite=Lax{secure}"
+
+
 def _host_of(sockname: object) -> str:
     """Our own address as a host, for HTTP/1.0, which has no Host header."""
     if not isinstance(sockname, tuple) or len(sockname) < 2:
@@ -313,7 +320,6 @@ def credential_of(header: str) -> str:
             value = ""
     elif scheme.lower() != "bearer":
         value = ""
-    # The text of a session counts in its cookie only, because there its forms are checked.
-    if not value or len(value) > MAX_TOKEN or parse_session(value) is not None:
-        raise HttpError(HTTPStatus.UNAUTHORIZED, "credentials are a bearer token, or one as the password of Basic")
+    if not value or len(value) > MAX_TOKEN:
+        raise HttpError(HTTPStatus.UNAUTHORIZED, NO_TOKEN)
     return value

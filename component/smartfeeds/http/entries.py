@@ -98,7 +98,7 @@ class Entries:
     async def _page(self, call: HttpCall, answer: ItemShown) -> Reply:
         """The page of an item or of its tombstone. It is made in a thread and cached."""
         frame, reply_node = frame_of(call), ""
-        if call.session is not None and not answer.item.deleted:
+        if call.session_id and not answer.item.deleted:
             frame = replace(frame, writing=await self._writing(call))
             reply_node = await self._reply_node(call, answer.item)
         answer = item_with_local(answer, call.site_url)

@@ -211,7 +211,7 @@ class Feeds:
                 Condition.FORBIDDEN, "callback works only without credentials, on feeds that are open to all"
             )
         request = self.read_request(call, query)
-        if request.frame is not None and call.session is not None:
+        if request.frame is not None and call.session_id:
             request = replace(request, frame=replace(request.frame, writing=await self._writing(call)))
         changes = self.waiting.changes
         none_match = call.header("If-None-Match")

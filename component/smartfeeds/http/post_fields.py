@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.session import FORM_TOKEN
+from smartfeeds.http.authentication import FORM_TOKEN
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import Parameter
 from smartfeeds.http.queries import read_fields

@@ -16,9 +16,9 @@ from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.token import Token, covers
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.http import Sessions
 from smartfeeds.features.pages.frame import frame_of
 from smartfeeds.features.pages.problem_page import for_reader
+from smartfeeds.http.authentication import Authenticator
 from smartfeeds.http.calls import CallReader, HttpCall, is_from_here
 from smartfeeds.http.http_errors import HttpError, as_text, failure_reply
 from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
@@ -71,7 +71,7 @@ class HttpRouter:
     order of `resources` does not matter."""
 
     def __init__(
-        self, callers: CallReader, resources: Iterable[Resource], sessions: Sessions, observe: Observe
+        self, callers: CallReader, resources: Iterable[Resource], authenticator: Authenticator, observe: Observe
     ) -> None:
         self._callers = callers
         resources = sorted(resources, key=lambda resource: -resource.template.fixed_length)
@@ -85,7 +85,7 @@ class HttpRouter:
         for resource in resources:
             server.methods.update(resource.methods)
         self._fixed[_SERVER] = server
-        self._sessions = sessions
+        self._authenticator = authenticator
         self._observe = observe
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -118,7 +118,7 @@ class HttpRouter:
         call = exchange.call = self._callers.read(exchange.request)
         resource, values = self._resource(call)
         exchange.resource = resource
-        await self._sessions.identify(call)
+        await self._authenticator.identify(call)
         if values:
             _read_values(call, values)
         route = resource.methods.get("GET" if call.method == "HEAD" else call.method)
@@ -126,8 +126,8 @@ class HttpRouter:
             return _without_handler(call, resource)
         operation, handler = route
         _authorize(call, operation)
-        if call.session is not None or operation.guests:
-            await self._sessions.check_form(call)
+        if call.session_id or operation.guests:
+            await self._authenticator.check_form(call)
         return await handler(call)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from smartfeeds.features.pages.frame import ReadWriting
+from smartfeeds.http.authentication import Authenticator, NobodyKnown
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.operations import Operation
@@ -24,13 +25,14 @@ H = TypeVar("H")
 @dataclass(frozen=True, slots=True)
 class SiteTools:
     """What handlers work with. `handle` answers requests. `perform` does so for changes, which are finished even if
-    their client disconnects. `domain` is the address of the service. `read_writing` returns what a user may write.
-    `parts` has what features run."""
+    their client disconnects. `domain` is the address of the service. `authenticator`
+    recognises users. `read_writing` returns what a user may write. `parts` has what features run."""
 
     handle: Handle
     perform: Handle
     domain: str
     bodies: BodyReader
+    authenticator: Authenticator
     read_writing: ReadWriting
     parts: Parts
 
@@ -47,12 +49,26 @@ class Route(Generic[H]):
     handler: Callable[[H], Handler]
 
 
+# Makes an authenticator of the service, the reader of bodies, the address of the service, and what features run.
+MakeAuthenticator = Callable[[Handle, BodyReader, str, Parts], Authenticator]
+
+
 @dataclass(frozen=True, slots=True)
 class HttpSide(Generic[H]):
-    """The routes of a part, and the function that makes the object with their handlers."""
+    """The routes of a part, and the function that makes the object with their handlers. `authenticator` is None for
+    parts that do not recognise users."""
 
     routes: tuple[Route[H], ...]
     handlers: Callable[[SiteTools], H]
+    authenticator: MakeAuthenticator | None = None
+
+
+def authenticator_of(
+    sides: Iterable[HttpSide[Any]], handle: Handle, bodies: BodyReader, domain: str, parts: Parts
+) -> Authenticator:
+    """Returns what recognises users: that of the feature that has one."""
+    makers = [side.authenticator for side in sides if side.authenticator is not None]
+    return makers[0](handle, bodies, domain, parts) if makers else NobodyKnown()
 
 
 def resources(parts: Iterable[tuple[tuple[Route[Any], ...], Any]]) -> tuple[Resource, ...]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.http import Sessions
 from smartfeeds.features.accounts.pages import SignInPages, XmppSignIn
 from smartfeeds.features.administration.http import Administration
 from smartfeeds.features.administration.pages import WebAdmin
@@ -32,7 +31,7 @@ from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.features.sync_documents.http import CompleteFeeds, is_complete
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, BodyReader
-from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
+from smartfeeds.http.calls import CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
@@ -47,7 +46,7 @@ from smartfeeds.http.requirements import Requirements
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import TABLE, Handlers, document
 from smartfeeds.http.server import ConnectionLimits, HttpListener
-from smartfeeds.http.side import HttpSide, SiteTools, resources
+from smartfeeds.http.side import HttpSide, SiteTools, authenticator_of, resources
 from smartfeeds.http.streams import Streams
 from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle, ask
@@ -84,7 +83,6 @@ class Site:
         self,
         options: HttpOptions,
         handle: Handle,
-        authenticate: Authenticate,
         observe: Observe,
         health: Health,
         now_us: Callable[[], int],
@@ -102,7 +100,7 @@ class Site:
         self._handle = handle
         encoder = Encoder()
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
-        sessions = Sessions(handle, authenticate, options.domain, bodies)
+        authenticator = authenticator_of(sides, handle, bodies, options.domain, parts)
         self._changes = changes = Changes(handle)
         uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
         markdown = MarkdownTurns()
@@ -111,7 +109,7 @@ class Site:
         publishing = Publishing(changes.perform, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
         self.feeds = Feeds(
             self._pull,
-            sessions.authenticate,
+            authenticator.authenticate,
             options.domain,
             encoder,
             document_writers(now_us),
@@ -122,10 +120,10 @@ class Site:
             has_hub=hub is not None,
             cloud=None if cloud is None else cloud.own,
         )
-        self._complete = CompleteFeeds(self._pull, sessions.authenticate, options.domain)
-        self._streams = Streams(self.feeds, sessions.authenticate, heartbeat_s=options.heartbeat_s)
+        self._complete = CompleteFeeds(self._pull, authenticator.authenticate, options.domain)
+        self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=options.heartbeat_s)
         content = document(sides)
-        tools = SiteTools(handle, changes.perform, options.domain, bodies, editor.writing, parts)
+        tools = SiteTools(handle, changes.perform, options.domain, bodies, authenticator, editor.writing, parts)
         self.handlers = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
@@ -133,7 +131,9 @@ class Site:
             searches=Searches(handle, options.domain),
             entries=entries,
             publishing=publishing,
-            micropub=Micropub(changes.perform, handle, authenticate, options.domain, bodies, uploads, entries),
+            micropub=Micropub(
+                changes.perform, handle, authenticator.read_token, options.domain, bodies, uploads, entries
+            ),
             files=FileReplies(handle, options.domain, files, GetFile),
             enclosures=FileReplies(handle, options.domain, enclosures, GetEnclosure),
             outlines=Outlines(handle, changes.perform, options.domain, bodies, editor.writing),
@@ -145,14 +145,16 @@ class Site:
             web_admin=WebAdmin(handle, changes.perform, options.domain, bodies, now_us),
             images=Images(options.look.image_links, fetch_image, now_us),
             editor=editor,
-            sign_in=SignInPages(handle, sessions, bodies, options.domain, xmpp),
+            sign_in=SignInPages(handle, authenticator.read_token, bodies, options.domain, xmpp),
             themes=Themes(bodies),
             hub=HubEndpoint(hub, bodies),
             cloud=CloudDoors(cloud, bodies),
             pushes=SourcePushEndpoint(pushes, bodies),
         )
         routes = resources([(TABLE, self.handlers), *((side.routes, side.handlers(tools)) for side in sides)])
-        self.router = HttpRouter(CallReader(options.proxies, options.base_url, options.look), routes, sessions, observe)
+        self.router = HttpRouter(
+            CallReader(options.proxies, options.base_url, options.look), routes, authenticator, observe
+        )
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = Quota(options.bounds.per_address)
 

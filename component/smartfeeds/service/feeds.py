@@ -10,8 +10,6 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
-from smartfeeds.features.accounts import listing as admin_tokens
-from smartfeeds.features.accounts import sessions
 from smartfeeds.features.administration import work as admin_work
 from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.authoring import requests as files
@@ -90,10 +88,7 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     placing.GetOutline: ("get_outline", placing.get_outline),
     standing.GetStanding: ("get_standing", standing.get_standing),
     managed_nodes.ListManagedNodes: ("list_managed_nodes", managed_nodes.list_managed),
-    admin_tokens.ListTokens: ("list_tokens", admin_tokens.list_tokens),
     writing.GetWriting: ("get_writing", writing.get_writing),
-    sessions.GetSession: ("get_session", sessions.get_session),
-    sessions.ListSessions: ("list_sessions", sessions.list_sessions),
     admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
     admin_enclosures.ListEnclosures: ("list_enclosures", admin_enclosures.list_enclosures),
     admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
@@ -124,11 +119,6 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
     subscriptions.Bounce: ("bounce", subscriptions.end_after_bounce),
     contacts.ChangeContact: ("change_contact", contacts.change_contact),
     contacts.ContactLeft: ("contact_left", contacts.end_temporary),
-    admin_tokens.AddToken: ("add_token", admin_tokens.add_token),
-    admin_tokens.RevokeToken: ("revoke_token", admin_tokens.revoke_token),
-    sessions.BeginSession: ("begin_session", sessions.begin_session),
-    sessions.RenewSession: ("renew_session", sessions.renew_session),
-    sessions.EndSessions: ("end_sessions", sessions.end_sessions),
     admin_mirrors.AddMirror: ("add_mirror", admin_mirrors.add_mirror),
     admin_mirrors.RemoveMirror: ("remove_mirror", admin_mirrors.remove_mirror),
     admin_mirrors.RestartMirror: ("restart_mirror", admin_mirrors.restart_mirror),

@@ -1,6 +1,5 @@
 """The XMPP side of the kernel: the ad-hoc commands of each module."""
 
-from smartfeeds.features.accounts import adhoc as admin_tokens
 from smartfeeds.features.attachments.names import ATTACHMENTS
 from smartfeeds.features.mirrors import adhoc as admin_mirrors
 from smartfeeds.features.polling import adhoc as admin_sources
@@ -11,7 +10,6 @@ from smartfeeds.xmpp.side import XmppSide
 KERNEL = XmppSide(
     commands=(
         *authorization.COMMANDS,
-        *admin_tokens.COMMANDS,
         *admin_mirrors.COMMANDS,
         *admin_sources.COMMANDS,
         *admin_blocks.COMMANDS,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from smartfeeds.core.token import ALL_FEEDS, SCOPES, Token, TokenScope
-from smartfeeds.delivery.sweeps import SESSIONS
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.bearer import digest_of
 from smartfeeds.features.accounts.session import IDLE_S, RENEWED_S, SESSIONS_PER_TOKEN, Session, write_session
 from smartfeeds.features.accounts.sessions import (
+    SWEEP,
     BeginSession,
     EndSessions,
     GetSession,
@@ -164,7 +164,7 @@ async def test_sweep_removes_ended_sessions(feed: World) -> None:
     await begin(feed)
     feed.clock.move(IDLE_S)
     await begin(feed)
-    await SESSIONS.sweep(feed.service)
+    await SWEEP.sweep(feed.service)
     stored = await feed.service.read(lambda tx, _context: tx.sessions_of(ALICE))
     assert tuple(stored) == await listed(feed) != ()
 

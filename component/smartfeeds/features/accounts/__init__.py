@@ -1,11 +1,14 @@
 """Accounts: bearer tokens, sessions and the sign-in by XMPP."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from smartfeeds.app.feature import Feature
+from smartfeeds.app.feature import Feature, Host, Running
 
 if TYPE_CHECKING:
+    from smartfeeds.http.side import HttpSide
+    from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
+    from smartfeeds.xmpp.side import XmppSide
 
 
 def _row_readers() -> "tuple[RowReader, ...]":
@@ -19,4 +22,37 @@ def _row_readers() -> "tuple[RowReader, ...]":
     )
 
 
-ACCOUNTS = Feature("accounts", row_readers=_row_readers)
+def _use_cases() -> "UseCases":
+    from smartfeeds.features.accounts import listing, sessions
+
+    return listing.USE_CASES | sessions.USE_CASES
+
+
+def _xmpp() -> "XmppSide":
+    from smartfeeds.features.accounts.adhoc import XMPP
+
+    return XMPP
+
+
+def _http() -> "HttpSide[Any]":
+    from smartfeeds.features.accounts.http import HTTP
+
+    return HTTP
+
+
+def _run(host: Host) -> Running:
+    from smartfeeds.features.accounts.setup import run_accounts
+
+    return run_accounts(host)
+
+
+ACCOUNTS = Feature(
+    "accounts",
+    needs=("pages",),
+    commands={"token": "smartfeeds.features.accounts.command"},
+    row_readers=_row_readers,
+    use_cases=_use_cases,
+    xmpp=_xmpp,
+    http=_http,
+    run=_run,
+)

@@ -12,6 +12,7 @@ from smartfeeds.xmpp.command_fields import choice_field, jid_field, text_field
 from smartfeeds.xmpp.command_lists import ListPage, cell, is_whole, list_steps, position_of
 from smartfeeds.xmpp.commands import CommandForm, CommandResult, StepInput, note_result, project_command
 from smartfeeds.xmpp.forms import FormField
+from smartfeeds.xmpp.side import XmppSide
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 _JID = jid_field("jid", "JID", description="The token has the rights of this bare JID.")
@@ -113,3 +114,4 @@ COMMANDS = (
     project_command("list-tokens", "List tokens", Audience.OWNERS, *list_steps(_COLUMNS, "token", _page)),
     project_command("revoke-token", "Revoke a token", Audience.OWNERS, _ask_token, _revoke),
 )
+XMPP = XmppSide(commands=COMMANDS)

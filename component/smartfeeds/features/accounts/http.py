@@ -12,13 +12,17 @@ from http import HTTPStatus
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.token import Token
 from smartfeeds.errors import FeedError
-from smartfeeds.features.accounts.session import FORM_TOKEN, MOST_S, form_token, is_form_token, parse_session
+from smartfeeds.features.accounts.session import MOST_S, form_token, is_form_token, parse_session
 from smartfeeds.features.accounts.sessions import BeginSession, GetSession, RenewSession, SessionShown, new_session
+from smartfeeds.features.accounts.tokens import BearerTokens
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.authentication import FORM_TOKEN
 from smartfeeds.http.bodies import BodyReader
-from smartfeeds.http.calls import Authenticate, HttpCall, is_from_elsewhere, is_from_here
+from smartfeeds.http.calls import NO_TOKEN, Authenticate, HttpCall, is_from_elsewhere, is_from_here, set_cookie
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.multipart import read_first_field
+from smartfeeds.http.side import HttpSide
+from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle, ask
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -29,29 +33,33 @@ _STALE = "this form is too old, or comes from another page: load the page again"
 
 
 class Sessions:
-    """Reads and begins sessions. `authenticate` reads bearer tokens."""
+    """Recognises users by their bearer tokens and by their sessions (`http.authentication.Authenticator`).
+    `read_bearer` returns the bearer token with a text."""
 
-    def __init__(self, handle: Handle, authenticate: Authenticate, service: str, bodies: BodyReader) -> None:
+    def __init__(self, handle: Handle, read_bearer: Authenticate, service: str, bodies: BodyReader) -> None:
         self._handle = handle
-        self._authenticate = authenticate
+        self._read_bearer = read_bearer
         self._service = service
         self._bodies = bodies
 
     async def authenticate(self, credential: str) -> Token:
         """The token for the credential of a call: a bearer token or the cookie of a session. Raises FeedError."""
         if parse_session(credential) is None:
-            return await self._authenticate(credential)
+            return await self.read_token(credential)
         return (await self._shown(credential)).session.token
 
     async def read_token(self, text: str) -> Token:
         """The bearer token with this text. Raises FeedError."""
-        return await self._authenticate(text)
+        return await self._read_bearer(text)
 
     async def identify(self, call: HttpCall) -> None:
         """Sets the actor of a call from its token or from the cookie of its session. A session that has ended is no
         session. Raises FeedError for an invalid token."""
         if call.credential:
-            call.act_as(await self._authenticate(call.credential))
+            # The text of a session counts in its cookie only, because there its forms are checked.
+            if parse_session(call.credential) is not None:
+                raise HttpError(HTTPStatus.UNAUTHORIZED, NO_TOKEN)
+            call.act_as(await self.read_token(call.credential))
         elif cookie := _cookie(call, _SESSION):
             await self._resume(call, cookie)
 
@@ -64,19 +72,10 @@ class Sessions:
             return
         if not is_from_here(call):
             raise HttpError(HTTPStatus.FORBIDDEN, "a change by cookie must be sent from a page of this service")
-        cookie = call.credential if call.session is not None else guest_of(call)
+        cookie = call.credential if call.session_id else guest_of(call)
         text = call.header(FORM_TOKEN_HEADER) or await self._field(call)
         if not cookie or not is_form_token(cookie, text):
             raise HttpError(HTTPStatus.FORBIDDEN, _STALE)
-
-    async def begin(self, call: HttpCall, token: Token) -> str:
-        """Begins a session with the rights of a token, and returns the header Set-Cookie. Raises FeedError.
-
-        A session always gets a new id, so a cookie from before the sign-in is worth nothing.
-        """
-        session, cookie = new_session(token, browser_of(call.header("User-Agent")))
-        await self._handle(BeginSession(token.actor, self._service, session))
-        return set_cookie(call, _cookie_name(call, _SESSION), cookie, MOST_S)
 
     async def _resume(self, call: HttpCall, cookie: str) -> None:
         if parse_session(cookie) is None or is_from_elsewhere(call):
@@ -86,7 +85,7 @@ class Sessions:
         except FeedError:
             return
         call.act_as(answer.session.token)
-        call.session, call.credential = answer.session, cookie
+        call.session_id, call.credential = answer.session.session_id, cookie
         call.form_token = form_token(cookie)
         call.admin = answer.admin
         if answer.due:
@@ -104,6 +103,16 @@ class Sessions:
         if call.media_type != n.WEB_FORM:
             return ""
         return dict(await self._bodies.form(call)).get(FORM_TOKEN, "")
+
+
+async def begin_session(handle: Handle, service: str, call: HttpCall, token: Token) -> str:
+    """Begins a session with the rights of a token, and returns the header Set-Cookie. Raises FeedError.
+
+    A session always gets a new id, so a cookie from before the sign-in is worth nothing.
+    """
+    session, cookie = new_session(token, browser_of(call.header("User-Agent")))
+    await handle(BeginSession(token.actor, service, session))
+    return set_cookie(call, _cookie_name(call, _SESSION), cookie, MOST_S)
 
 
 def new_guest() -> str:
@@ -125,13 +134,6 @@ def guest_cookie(call: HttpCall, text: str, age_s: int) -> str:
 def cleared_cookie(call: HttpCall) -> str:
     """The header Set-Cookie that removes the cookie of a session."""
     return set_cookie(call, _cookie_name(call, _SESSION), "", 0)
-
-
-def set_cookie(call: HttpCall, name: str, text: str, age_s: int) -> str:
-    """The header Set-Cookie (RFC 6265bis 4.1). No script can read the cookie, and browsers send it to us only."""
-    secure = "; Secure" if call.origin.startswith("https:") else ""
-    path = call.base_path or "/"
-    return f"{name}={text}; Path={path}; Max-Age={age_s}; HttpOnly; SameSite=Lax{secure}"
 
 
 def browser_of(user_agent: str) -> str:
@@ -171,3 +173,10 @@ def _cookie(call: HttpCall, name: str) -> str:
     if "Cookie" not in call.request.headers:
         return ""
     return call.cookies.get(_cookie_name(call, name), "")
+
+
+def _sessions(handle: Handle, bodies: BodyReader, domain: str, parts: Parts) -> Sessions:
+    return Sessions(handle, parts.get(BearerTokens).read, domain, bodies)
+
+
+HTTP: HttpSide[None] = HttpSide((), lambda _tools: None, _sessions)

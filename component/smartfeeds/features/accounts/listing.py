@@ -1,15 +1,18 @@
 """Administration of bearer tokens by requests: users manage the tokens for their own JID, admins all tokens."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.token import ALL_FEEDS, Token
+from smartfeeds.core.times import format_second
+from smartfeeds.core.token import ALL_FEEDS, Token, ended
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts import tokens
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request, ResultSet
 from smartfeeds.service.standing import manages
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
 TOKENS_PER_JID = 100  # tokens that a user without admin rights may have
@@ -60,6 +63,20 @@ class TokenRevoked(Answer):
     token: Token
 
 
+def token_row(token: Token, now_us: int) -> dict[str, Any]:
+    """A token without its secret, as a row of administration: an object to be written as JSON."""
+    return {
+        "id": token.token_id,
+        "jid": token.jid,
+        "scope": token.scope.text,
+        "feed": token.feed,
+        "created": format_second(token.created_us),
+        "expires": "never" if token.expires_us is None else format_second(token.expires_us),
+        "state": "expired" if ended(token, now_us) else "valid",
+        "label": token.label,
+    }
+
+
 def add_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded:
     """Stores a token. Users who are not admins may only create tokens for themselves, for a node that they own.
 
@@ -94,3 +111,9 @@ def revoke_token(tx: WriteTx, context: Context, request: RevokeToken) -> TokenRe
     if foreign and not is_admin(context.policy, request.actor):
         raise FeedError(Condition.ITEM_NOT_FOUND, "you have no such token; the list of tokens shows yours")
     return TokenRevoked(tokens.revoke_token(tx, context, request.token_id))
+
+
+USE_CASES = UseCases(
+    reads={ListTokens: ("list_tokens", list_tokens)},
+    writes={AddToken: ("add_token", add_token), RevokeToken: ("revoke_token", revoke_token)},
+)

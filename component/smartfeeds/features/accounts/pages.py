@@ -13,15 +13,15 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.http import Sessions, cleared_cookie, guest_cookie, guest_of, new_guest
-from smartfeeds.features.accounts.session import Session, form_token
+from smartfeeds.features.accounts.http import begin_session, cleared_cookie, guest_cookie, guest_of, new_guest
+from smartfeeds.features.accounts.session import form_token
 from smartfeeds.features.accounts.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.features.accounts.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
 from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
-from smartfeeds.http.calls import MAX_TOKEN, HttpCall
+from smartfeeds.http.calls import MAX_TOKEN, Authenticate, HttpCall
 from smartfeeds.http.http_errors import BASIC_CHALLENGE, HttpError
 from smartfeeds.http.operations import Operation, page_for_people
 from smartfeeds.http.queries import read_parameters
@@ -57,11 +57,13 @@ class XmppSignIn:
 
 
 class SignInPages:
-    """Handles the pages. `service` is the address of the service."""
+    """Handles the pages. `read_token` returns the bearer token with a text. `service` is the address of the service."""
 
-    def __init__(self, handle: Handle, sessions: Sessions, bodies: BodyReader, service: str, xmpp: XmppSignIn) -> None:
+    def __init__(
+        self, handle: Handle, read_token: Authenticate, bodies: BodyReader, service: str, xmpp: XmppSignIn
+    ) -> None:
         self._handle = handle
-        self._sessions = sessions
+        self._read_token = read_token
         self._bodies = bodies
         self._service = service
         self._xmpp = xmpp
@@ -69,7 +71,7 @@ class SignInPages:
     async def show(self, call: HttpCall) -> Reply:
         """The page to sign in. Signed-in users are redirected."""
         path = _next_of(call)
-        if call.session is not None:
+        if call.session_id:
             return call.see_other(path)
         return self._page(call, path)
 
@@ -116,26 +118,26 @@ class SignInPages:
 
     async def account(self, call: HttpCall) -> Reply:
         """The sessions of the user."""
-        if call.session is None:
+        if not call.session_id:
             return call.see_other(f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
-        answer = await ask(self._handle, ListSessions(call.actor, self._service, _token_id(call.session)), SessionList)
+        answer = await ask(self._handle, ListSessions(call.actor, self._service, _token_id(call)), SessionList)
         body = frame_of(call).page(
             "sessions.html",
             sessions=answer.sessions,
-            own=call.session.session_id,
-            administers=_has_all_rights(call.session),
+            own=call.session_id,
+            administers=_has_all_rights(call),
         )
         return call.zipped(page_reply(body))
 
     async def sign_out(self, call: HttpCall) -> Reply:
         """Ends one session of the user, or all. Raises FeedError."""
-        if call.session is None:
+        if not call.session_id:
             raise FeedError(Condition.NOT_AUTHORIZED, "you are not signed in")
-        session_id = (await self._bodies.fields(call)).get("session", "") or call.session.session_id
+        session_id = (await self._bodies.fields(call)).get("session", "") or call.session_id
         all_sessions = session_id == EVERY_SESSION
-        request = EndSessions(call.actor, self._service, None if all_sessions else session_id, _token_id(call.session))
+        request = EndSessions(call.actor, self._service, None if all_sessions else session_id, _token_id(call))
         await self._handle(request)
-        if all_sessions or session_id == call.session.session_id:
+        if all_sessions or session_id == call.session_id:
             return call.see_other(FEEDS, cleared_cookie(call))
         return call.see_other(ACCOUNT)
 
@@ -158,7 +160,7 @@ class SignInPages:
 
     async def _by_token(self, call: HttpCall, text: str, path: str) -> Reply:
         try:
-            token = await self._sessions.read_token(text[:MAX_TOKEN])
+            token = await self._read_token(text[:MAX_TOKEN])
         except FeedError as error:
             return self._page(call, path, error.text)
         return await self._enter(call, token, path)
@@ -189,9 +191,9 @@ class SignInPages:
 
     async def _enter(self, call: HttpCall, token: Token, path: str) -> Reply:
         """Begins a session, which replaces the session that this browser has."""
-        if call.session is not None:
-            await self._handle(EndSessions(call.actor, self._service, call.session.session_id))
-        return call.see_other(path, await self._sessions.begin(call, token))
+        if call.session_id:
+            await self._handle(EndSessions(call.actor, self._service, call.session_id))
+        return call.see_other(path, await begin_session(self._handle, self._service, call, token))
 
 
 async def ask_password(call: HttpCall) -> Reply:
@@ -206,14 +208,14 @@ async def ask_password(call: HttpCall) -> Reply:
     return call.see_other(FEEDS)
 
 
-def _token_id(session: Session) -> str:
+def _token_id(call: HttpCall) -> str:
     """The token whose sessions a session may see and end, "" for all sessions of the user: a token with few rights must
     not sign its owner out."""
-    return "" if _has_all_rights(session) else session.token_id
+    return "" if call.token is None or _has_all_rights(call) else call.token.token_id
 
 
-def _has_all_rights(session: Session) -> bool:
-    return covers(session.token, TokenScope.ADMIN, ALL_FEEDS)
+def _has_all_rights(call: HttpCall) -> bool:
+    return call.token is not None and covers(call.token, TokenScope.ADMIN, ALL_FEEDS)
 
 
 def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:

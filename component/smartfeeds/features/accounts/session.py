@@ -18,7 +18,6 @@ MOST_S = 365 * 86_400  # a session ends after this time in any case
 RENEWED_S = 3_600  # a request moves the end of a session once an hour, because that is a write
 # Counted for each token: whoever has a token with few rights must not end the other sessions of its user.
 SESSIONS_PER_TOKEN = 20
-FORM_TOKEN = "csrf"  # noqa: S105 - the name of the form field with the form token
 MAX_LABEL_CHARACTERS = 100
 PREFIX = "sfs"
 _TEXT = re.compile(rf"{PREFIX}_([0-9a-f]{{{ID_CHARACTERS}}})_([A-Za-z0-9_-]{{{SECRET_CHARACTERS}}})")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, covers
+from smartfeeds.delivery.sweeps import Sweep
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.bearer import ID_CHARACTERS, digest_of
 from smartfeeds.features.accounts.session import (
@@ -25,6 +26,7 @@ from smartfeeds.features.accounts.tokens import SECRET_BYTES
 from smartfeeds.service.context import Context, check_admitted, is_admin
 from smartfeeds.service.requests import Answer, EmptyResult, Request
 from smartfeeds.service.steps import MoreSteps, WriteStep
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
 STEP = 500  # sessions that one transaction removes: some 5 ms
@@ -176,3 +178,15 @@ def remove_ended(tx: WriteTx, context: Context) -> MoreSteps[None] | None:
     for session_id in session_ids:
         tx.remove_session(session_id)
     return MoreSteps(remove_ended) if len(session_ids) == STEP else None
+
+
+USE_CASES = UseCases(
+    reads={GetSession: ("get_session", get_session), ListSessions: ("list_sessions", list_sessions)},
+    writes={
+        BeginSession: ("begin_session", begin_session),
+        RenewSession: ("renew_session", renew_session),
+        EndSessions: ("end_sessions", end_sessions),
+    },
+)
+# The pause bounds only how long ended sessions use space: requests never see them.
+SWEEP = Sweep("sessions", due_sessions, 600.0)

@@ -6,30 +6,45 @@ of a sign-in to all processes, so that any of them can serve the next step.
 
 import json
 from collections.abc import Callable
+from functools import partial
 
+from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.features.accounts.http_auth import Confirmation, encode_confirm
+from smartfeeds.features.accounts.sessions import SWEEP
 from smartfeeds.features.accounts.sign_in_letters import read_sign_ins, write_sign_ins
 from smartfeeds.features.accounts.sign_ins import SignIn, SignIns
+from smartfeeds.features.accounts.tokens import BearerTokens
 from smartfeeds.features.cluster.letter import LetterTopic
-from smartfeeds.features.cluster.setup import ProcessGroup
+from smartfeeds.features.cluster.letters import Letterbox
+
+
+def run_accounts(host: Host) -> Running:
+    """Returns what runs: the sign-ins, and what reads tokens. One process at a time removes ended sessions."""
+    sign_ins = SharedSignIns(host.settings.component.jid, host.now_us, host.letters, host.send)
+    sweep = (SWEEP.name, partial(SWEEP.run, host.service))
+    return Running(parts=(sign_ins, BearerTokens(host.service)), duties=(sweep,))
 
 
 class SharedSignIns:
-    """The sign-ins of all processes. `domain` is the address of the service, `clock` returns microseconds."""
+    """The sign-ins of all processes. `domain` is the address of the service, `clock` returns microseconds. `send` sends
+    a stanza by the link of any process."""
 
-    def __init__(self, domain: str, clock: Callable[[], int], group: ProcessGroup) -> None:
+    def __init__(
+        self, domain: str, clock: Callable[[], int], letters: Letterbox, send: Callable[[bytes], object]
+    ) -> None:
         self.sign_ins = SignIns(clock, on_change=self._share)
         self._domain = domain
         self._clock = clock
-        self._group = group
-        group.letters.read(LetterTopic.SIGN_INS, self._receive)
-        group.letters.read(LetterTopic.CONFIRMATION, self._receive_confirmation)
-        group.letters.greet(lambda: self._share(*self.sign_ins))
+        self._letters = letters
+        self._send = send
+        letters.read(LetterTopic.SIGN_INS, self._receive)
+        letters.read(LetterTopic.CONFIRMATION, self._receive_confirmation)
+        letters.greet(lambda: self._share(*self.sign_ins))
 
     def ask(self, sign_in: SignIn, url: str, text: str) -> None:
         """Asks the user of a sign-in to confirm it (XEP-0070)."""
-        self._group.send(encode_confirm(self._domain, str(sign_in.target), sign_in.shown_code, url, text))
+        self._send(encode_confirm(self._domain, str(sign_in.target), sign_in.shown_code, url, text))
 
     def confirm(self, user: Jid, confirmation: Confirmation) -> None:
         """Notes the answer of a user. If this process does not know the sign-in, another one may: its letter and the
@@ -38,11 +53,11 @@ class SharedSignIns:
         is_known = sign_ins.answer(confirmation.code, user, accepted=confirmation.accepted) is not None
         if not is_known and sign_ins.admits(user):
             body = json.dumps([confirmation.code, str(user), confirmation.accepted])
-            self._group.letters.share(LetterTopic.CONFIRMATION, body.encode())
+            self._letters.share(LetterTopic.CONFIRMATION, body.encode())
 
     def _share(self, *sign_ins: SignIn) -> None:
         if sign_ins:
-            self._group.letters.share(LetterTopic.SIGN_INS, write_sign_ins(sign_ins, self._clock()))
+            self._letters.share(LetterTopic.SIGN_INS, write_sign_ins(sign_ins, self._clock()))
 
     def _receive(self, body: bytes) -> None:
         for sign_in in read_sign_ins(body, self._clock()):

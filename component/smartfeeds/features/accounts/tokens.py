@@ -13,6 +13,7 @@ from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, ended
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.bearer import ID_CHARACTERS, digest_of, matches, parse_token, write_token
 from smartfeeds.service.context import Context, check_admitted, find
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx
 
 SECRET_BYTES = 32  # 256 random bits, too many to guess
@@ -31,6 +32,17 @@ def authenticate(tx: ReadTx, context: Context, text: str) -> Token:
         raise FeedError(Condition.NOT_AUTHORIZED, "this token is not known, revoked or expired: ask for a new one")
     check_admitted(tx, context.policy, token.actor)
     return token
+
+
+class BearerTokens:
+    """Reads the bearer tokens of requests from the store."""
+
+    def __init__(self, service: FeedService) -> None:
+        self._service = service
+
+    async def read(self, text: str) -> Token:
+        """Returns the token with this text. Raises FeedError, as `authenticate`."""
+        return await self._service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
 
 
 def new_token(jid: str, scope: TokenScope, feed: str, label: str) -> tuple[Token, str]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
 from smartfeeds.core.times import US_PER_S, format_datetime, format_second
-from smartfeeds.core.token import Token, ended
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.cloud.requests import CloudStatus
 from smartfeeds.features.hub.requests import HubStatus
@@ -35,20 +34,6 @@ def node_row(summary: NodeSummary) -> Row:
         "subscriptions": summary.subscriptions,
         "created": format_second(node.created_us),
         "creator": node.creator,
-    }
-
-
-def token_row(token: Token, now_us: int) -> Row:
-    """A token without its secret."""
-    return {
-        "id": token.token_id,
-        "jid": token.jid,
-        "scope": token.scope.text,
-        "feed": token.feed,
-        "created": format_second(token.created_us),
-        "expires": "never" if token.expires_us is None else format_second(token.expires_us),
-        "state": "expired" if ended(token, now_us) else "valid",
-        "label": token.label,
     }
 
 

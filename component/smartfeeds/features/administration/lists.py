@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.listing import ListTokens, TokenList
+from smartfeeds.features.accounts.listing import ListTokens, TokenList, token_row
 from smartfeeds.features.administration.listing import (
     Row,
     consumer_row,
     enclosure_row,
     mirror_state_row,
     node_row,
-    token_row,
 )
 from smartfeeds.features.mirrors.requests import ListMirrors, MirrorList
 from smartfeeds.features.prefetch.requests import EnclosureList, ListEnclosures

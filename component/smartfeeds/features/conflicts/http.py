@@ -14,7 +14,6 @@ from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import CONFLICTS, entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.session import FORM_TOKEN
 from smartfeeds.features.conflicts.page import conflicts_page
 from smartfeeds.features.conflicts.requests import (
     CombinedText,
@@ -28,6 +27,7 @@ from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.formats.entry import TextKind
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.authentication import FORM_TOKEN
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.openapi_schemas import Schema, ref

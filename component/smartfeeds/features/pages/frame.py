@@ -107,8 +107,8 @@ def frame_of(call: HttpCall) -> Frame:
         call.base_path,
         choose_language(n.languages(call.header("Accept-Language"))),
         theme if theme in THEMES else "",
-        str(call.actor) if call.session is not None else "",
-        call.form_token if call.session is not None else "",
+        str(call.actor) if call.session_id else "",
+        call.form_token if call.session_id else "",
         call.admin,
     )
 

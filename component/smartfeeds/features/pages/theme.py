@@ -1,10 +1,9 @@
 """The choice of the theme: light, dark or that of the system. A cookie holds it, so it works without a script."""
 
 from smartfeeds.core.urls import RIVER
-from smartfeeds.features.accounts.http import set_cookie
 from smartfeeds.features.pages.frame import THEME, THEMES
 from smartfeeds.http.bodies import BodyReader
-from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.calls import HttpCall, set_cookie
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 

@@ -16,7 +16,6 @@ from aiohttp import web
 from yarl import URL
 
 from smartfeeds.core.urls import PUSH
-from smartfeeds.features.pages.look import DEFAULT_LOOK
 from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.http import CHECK_PUSH, RECEIVE_PUSH, SourcePushEndpoint
 from smartfeeds.features.polling.poller import Poller
@@ -186,7 +185,7 @@ async def running_pushing(
         resource = Resource(
             template, "push", {"GET": (CHECK_PUSH, endpoint.get), "POST": (RECEIVE_PUSH, endpoint.post)}
         )
-        router = HttpRouter(CallReader((), own_url, DEFAULT_LOOK), [resource], NobodyKnown(), lambda *_: None)
+        router = HttpRouter(CallReader((), own_url), [resource], NobodyKnown(), lambda *_: None)
         runner = web.ServerRunner(web.Server(router, auto_decompress=False), shutdown_timeout=0)
         await runner.setup()
         listening = web.TCPSite(runner, "127.0.0.1", 0)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from smartfeeds.features.polling.poller import PollClients
     from smartfeeds.features.polling.tools import SourceTools
     from smartfeeds.http.side import HttpSide
+    from smartfeeds.net.limiter import HostLimiter
     from smartfeeds.parts import Parts
     from smartfeeds.service.answers import Handle
     from smartfeeds.service.feeds import FeedService
@@ -46,7 +47,8 @@ class Host:
 
     `handle` answers requests, within the limits of the operator. `link` is the link to the XMPP server, `send` sends a
     stanza by the link of any process, and `letters` are read by the other processes on the database. `fetchers` request
-    documents of other servers. `parts` has what the features that come before run.
+    documents of other servers, and `limiter` bounds the other requests to one host. `parts` has what the features that
+    come before run.
     """
 
     settings: "Settings"
@@ -60,6 +62,7 @@ class Host:
     letters: "Letterbox"
     tools: "SourceTools"
     fetchers: "PollClients"
+    limiter: "HostLimiter"
     parts: "Parts"
 
 

@@ -51,7 +51,7 @@ from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.http.health import Health
 from smartfeeds.http.site import Site
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.fetch import Fetcher
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.parts import Parts
 from smartfeeds.push.bounces import Bounces
@@ -85,8 +85,6 @@ from smartfeeds.xmpp.turns import QueueBounds
 
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long a read of the store may take before the service reports that it is not ready
-# A reader waits for the image.
-IMAGE_LIMITS = FetchLimits(idle_s=10.0, total_s=20.0)
 
 _log = structlog.get_logger()
 
@@ -165,9 +163,9 @@ class App:
         self._source_tools = SourceTools(clock, asyncio.sleep, random.random, aside=self._documents)
         self.polls = Polls(settings, self.service, self._source_tools)
         kernel = (self.changes, self.dispatcher, self.stream, self.group.send, self.group.letters)
-        host = Host(
-            settings, self.service, self.handle, clock, *kernel, self._source_tools, self.polls.fetchers, Parts()
-        )
+        self._limiter = HostLimiter()
+        fetching = (self._source_tools, self.polls.fetchers, self._limiter)
+        host = Host(settings, self.service, self.handle, clock, *kernel, *fetching, Parts())
         self._running = run_all(FEATURES, host)
         shared_sign_ins = host.parts.get(SharedSignIns)
         self.sign_ins = shared_sign_ins.sign_ins
@@ -230,9 +228,7 @@ class App:
             ),
         )
         link = partial(StreamLink, self.stream, settings.link.answer_s)
-        self._limiter = HostLimiter()
         self._fetch_allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
-        self._image_fetcher = Fetcher(replace(IMAGE_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter)
         self._fetchers = (
             Fetcher(replace(MIRROR_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter),
             Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
@@ -260,7 +256,6 @@ class App:
                 clock,
                 shape_fault,
                 self.files,
-                self._fetch_image,
                 XmppSignIn(
                     self.sign_ins,
                     shared_sign_ins.ask if settings.http.base_url else None,
@@ -327,10 +322,6 @@ class App:
         self._done[type(request)] += 1
         return answer
 
-    async def _fetch_image(self, address: str, accept: str, max_bytes: int) -> bytes:
-        """The body at the address of an image. Raises FetchError."""
-        return (await self._image_fetcher.get(address, accept=accept, max_bytes=max_bytes)).body
-
     async def start(self) -> None:
         """Locks the store, binds the HTTP address, opens the store, serves HTTP and starts to connect.
 
@@ -359,7 +350,7 @@ class App:
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(self._hand_over)
             clients = (client for running in self._running for client in running.clients)
-            for client in (*self._fetchers, self._image_fetcher, *self.polls.clients, *clients):
+            for client in (*self._fetchers, *self.polls.clients, *clients):
                 await parts.enter_async_context(client)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)

@@ -18,10 +18,10 @@ from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.token import Token, TokenScope, covers
 from smartfeeds.core.urls import local_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.pages.look import DEFAULT_LOOK, SiteLook
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import takes_gzip
 from smartfeeds.http.replies import Reply
+from smartfeeds.parts import Parts
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -42,7 +42,7 @@ class HttpCall:
     """A request while it is answered.
 
     `origin` is scheme and host without a slash at the end, `base_path` the path of `http.base_url` ("" without one),
-    and `path` the raw path behind it. `look` is the look of the site. `proxied`: the address comes from a header of a
+    and `path` the raw path behind it. `parts` has what features run. `proxied`: the address comes from a header of a
     proxy. `credential` is the token as sent, or the cookie of a session, "" for a request without either. `bearer`: it
     came as a bearer token, so pages of other hosts may read the response: only a script that knows the token can send
     it. Browsers add passwords and cookies by themselves, also to requests of other hosts. Responses to these must not
@@ -76,7 +76,7 @@ class HttpCall:
     written: bool = False
     multipart: MultipartReader | None = None
     base_path: str = ""
-    look: SiteLook = DEFAULT_LOOK
+    parts: Parts = field(default_factory=Parts)
 
     @property
     def site_url(self) -> str:
@@ -149,7 +149,7 @@ class CallReader:
 
     proxies: Sequence[Network] = ()
     base_url: str = ""
-    look: SiteLook = DEFAULT_LOOK
+    parts: Parts = field(default_factory=Parts)
 
     def read(self, request: web.BaseRequest) -> HttpCall:
         """The call. Raises HttpError if the host or the credentials cannot be read."""
@@ -175,7 +175,7 @@ class CallReader:
             credential_of(authorization),
             authorization[:7].lower() == "bearer ",
             base_path=base_path,
-            look=self.look,
+            parts=self.parts,
         )
 
     def _origin(self, request: web.BaseRequest, proto: str, host: str) -> str:

@@ -19,7 +19,7 @@ from smartfeeds.features.documents.http import document_writers
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.features.pages.api_docs import ApiDocs
 from smartfeeds.features.pages.feed_page import Pages
-from smartfeeds.features.pages.image_requests import FetchImage, Images
+from smartfeeds.features.pages.image_requests import ImageFetcher, Images
 from smartfeeds.features.pages.look import SiteLook
 from smartfeeds.features.pages.outlines import Outlines
 from smartfeeds.features.pages.river_http import Rivers
@@ -62,7 +62,6 @@ class HttpOptions:
     listen: str
     domain: str
     base_url: str
-    look: SiteLook
     proxies: tuple[Network, ...]
     poll_default_s: int
     poll_max_s: int
@@ -88,7 +87,6 @@ class Site:
         now_us: Callable[[], int],
         admit: Admit,
         files: Files,
-        fetch_image: FetchImage,
         xmpp: XmppSignIn,
         hub: HubRequests | None,
         cloud: CloudRequests | None,
@@ -143,7 +141,7 @@ class Site:
             api_docs=ApiDocs(content),
             admin=Administration(handle, changes.perform, options.domain, bodies),
             web_admin=WebAdmin(handle, changes.perform, options.domain, bodies, now_us),
-            images=Images(options.look.image_links, fetch_image, now_us),
+            images=Images(parts.get(SiteLook).image_links, parts.get(ImageFetcher).fetch, now_us),
             editor=editor,
             sign_in=SignInPages(handle, authenticator.read_token, bodies, options.domain, xmpp),
             themes=Themes(bodies),
@@ -152,9 +150,7 @@ class Site:
             pushes=SourcePushEndpoint(pushes, bodies),
         )
         routes = resources([(TABLE, self.handlers), *((side.routes, side.handlers(tools)) for side in sides)])
-        self.router = HttpRouter(
-            CallReader(options.proxies, options.base_url, options.look), routes, authenticator, observe
-        )
+        self.router = HttpRouter(CallReader(options.proxies, options.base_url, parts), routes, authenticator, observe)
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = Quota(options.bounds.per_address)
 

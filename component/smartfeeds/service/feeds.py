@@ -15,7 +15,6 @@ from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.authoring import requests as files
 from smartfeeds.features.authoring import writing
 from smartfeeds.features.mirrors import requests as admin_mirrors
-from smartfeeds.features.pages import river_requests as river
 from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import requests as admin_sources
 from smartfeeds.features.prefetch import local_files
@@ -74,10 +73,6 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     discovery.GetAddressInfo: ("get_address_info", discovery.address_info),
     r.GetNodes: ("get_nodes", discovery.address_items),
     r.GetItemIds: ("get_item_ids", discovery.item_ids),
-    river.GetRiver: ("get_river", river.get_river),
-    river.GetChangedNodes: ("get_changed_nodes", river.get_changed_nodes),
-    river.GetHeadlines: ("get_headlines", river.get_headlines),
-    river.SearchFeeds: ("search_feeds", river.search_feeds),
     source_lists.GetListedSources: ("get_listed_sources", source_lists.listed_sources),
     contacts.ContactProbe: ("probe", contacts.answer_probe),
     contacts.ContactArrived: ("contact_arrived", contacts.read_arrival),

@@ -18,6 +18,7 @@ from smartfeeds.features.accounts.session import form_token
 from smartfeeds.features.accounts.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.features.accounts.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
 from smartfeeds.features.pages.frame import frame_of, page_reply
+from smartfeeds.features.pages.look import look_of
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
@@ -175,7 +176,7 @@ class SignInPages:
         if (text and (jid is None or not jid.local)) or (not text and not self._xmpp.chat):
             return self._page(call, path, N_("type your XMPP address, such as alice@example.org"), text)
         target = None if jid is None else jid.bare
-        site = f"{call.look.name} ({call.site_url})"
+        site = f"{look_of(call).name} ({call.site_url})"
         # Another host of the same domain may know the cookie that the browser has: it can set one for a site under a
         # path. A sign-in therefore belongs to a new cookie.
         guest = new_guest()

@@ -1,5 +1,25 @@
 """Pages for browsers, the river and the search."""
 
-from smartfeeds.app.feature import Feature
+from typing import TYPE_CHECKING
 
-PAGES = Feature("pages")
+from smartfeeds.app.feature import Feature, Host, Running
+
+if TYPE_CHECKING:
+    from smartfeeds.service.use_cases import UseCases
+
+
+def _use_cases() -> "UseCases":
+    from smartfeeds.features.pages.river_requests import USE_CASES
+
+    return USE_CASES
+
+
+def _run(host: Host) -> Running:
+    if not host.settings.http.listen:
+        return Running()
+    from smartfeeds.features.pages.setup import run_pages
+
+    return run_pages(host)
+
+
+PAGES = Feature("pages", use_cases=_use_cases, run=_run)

@@ -18,7 +18,7 @@ from smartfeeds.core.urls import ACCOUNT, ADMIN, DOCS, FEEDS, LOGIN, RIVER, SEAR
 from smartfeeds.core.urls import THEME as THEME_PATH
 from smartfeeds.features.pages.faces import hue, initials
 from smartfeeds.features.pages.images import LINK_REL, ImageWriter, image_writer
-from smartfeeds.features.pages.look import DEFAULT_LOOK, SiteLook
+from smartfeeds.features.pages.look import DEFAULT_LOOK, SiteLook, look_of
 from smartfeeds.features.pages.sanitise import link_of
 from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.features.pages.wording import Wording
@@ -103,7 +103,7 @@ def frame_of(call: HttpCall) -> Frame:
     """Returns the frame for the sender of a request."""
     theme = call.cookies.get(THEME, "")
     return Frame(
-        call.look,
+        look_of(call),
         call.base_path,
         choose_language(n.languages(call.header("Accept-Language"))),
         theme if theme in THEMES else "",

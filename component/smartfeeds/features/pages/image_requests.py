@@ -7,6 +7,7 @@ addresses that its pages contain can be loaded: otherwise anybody could fetch an
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from smartfeeds.core.times import US_PER_S
@@ -48,6 +49,13 @@ GET_IMAGE = Operation(
 # Returns the body at an address of at most that many bytes. Raises SmartfeedsError. It bounds the requests at a time,
 # in all and per host (`net.limiter`): a bound of our own would let the images of one slow host stop all others.
 FetchImage = Callable[[str, str, int], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFetcher:
+    """What loads images."""
+
+    fetch: FetchImage
 
 
 class Images:

@@ -7,6 +7,7 @@ from enum import Enum
 from urllib.parse import quote
 
 from smartfeeds.core.urls import IMAGES
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.hashed_files import HashedFile
 
 
@@ -47,3 +48,8 @@ class SiteLook:
 
 
 DEFAULT_LOOK = SiteLook()
+
+
+def look_of(call: HttpCall) -> SiteLook:
+    """Returns the look of the site that a request is for."""
+    return call.parts.find(SiteLook) or DEFAULT_LOOK

@@ -14,6 +14,7 @@ from smartfeeds.core.page import parse_number
 from smartfeeds.core.urls import RIVER, entry_path, feed_path, river_path
 from smartfeeds.features.pages.feed_style import STYLED, STYLED_HEADERS, XML, style_language, with_style
 from smartfeeds.features.pages.frame import frame_of
+from smartfeeds.features.pages.look import look_of
 from smartfeeds.features.pages.river import ENTRY_PLACE, parse_entry_place
 from smartfeeds.features.pages.river_page import RiverPages
 from smartfeeds.features.pages.river_requests import (
@@ -154,7 +155,7 @@ def _atom(call: HttpCall, river: River, query: Mapping[str, str], next_path: str
     own = f"?{write_query(query)}" if query else ""
     head = FeedHead(
         id=f"{site_url}{RIVER}",
-        title=call.look.name,
+        title=look_of(call).name,
         updated_us=max((entry.item.modified_us for entry in river.entries), default=0),
         self_link=f"{site_url}{river_path(n.ATOM.suffix)}{own}",
         link=f"{site_url}{RIVER}",

@@ -19,6 +19,7 @@ from smartfeeds.features.attachments.names import is_listed
 from smartfeeds.features.pages.river import EntryPlace, NodePlace
 from smartfeeds.service.context import Context, is_admin, recipient_access
 from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx
 
 FEEDS_AT_ONCE = 100  # feeds that one statement reads
@@ -305,3 +306,13 @@ class _QueueEntry:
     def order(self) -> tuple[int, int]:
         """The order of the river, the newest last."""
         return self.item.modified_us, self.item.item_no
+
+
+USE_CASES = UseCases(
+    reads={
+        GetRiver: ("get_river", get_river),
+        GetChangedNodes: ("get_changed_nodes", get_changed_nodes),
+        GetHeadlines: ("get_headlines", get_headlines),
+        SearchFeeds: ("search_feeds", search_feeds),
+    }
+)

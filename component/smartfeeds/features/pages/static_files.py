@@ -6,6 +6,7 @@ from http import HTTPStatus
 from importlib import resources
 
 from smartfeeds.features.authoring.file import LOGO_TYPES
+from smartfeeds.features.pages.look import look_of
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
@@ -70,7 +71,8 @@ def static_path(name: str) -> str:
 
 async def get_static(call: HttpCall) -> Reply:
     """A file. Raises HttpError for an unknown name."""
-    own = (file for file in (call.look.style, call.look.logo) if file is not None)
+    look = look_of(call)
+    own = (file for file in (look.style, look.logo) if file is not None)
     for file in (*static_files().values(), *own):
         if call.path == file.path:
             return call.zipped(unless_known(call.header("If-None-Match"), file.reply))
@@ -79,7 +81,7 @@ async def get_static(call: HttpCall) -> Reply:
 
 async def get_icon(call: HttpCall) -> Reply:
     """The icon, or the logo of the operator, under its fixed name."""
-    icon = call.look.logo or static_files()["icon.svg"]
+    icon = look_of(call).logo or static_files()["icon.svg"]
     reply = icon.reply.with_headers(Cache_Control="public, max-age=86400")
     return call.zipped(unless_known(call.header("If-None-Match"), reply))
 

@@ -476,7 +476,7 @@ async def test_newest_item_comes_once_from_several_processes(component: Componen
     component.clock.advance(1)  # what was published before is older than the presence
     component.infos[BOB], ver = info_of("news")
     presence = f"<presence xmlns='jabber:component:accept' from='{BOB}' to='{DOMAIN}'>{caps(ver)}</presence>"
-    component.app.router.shared.note(etree.fromstring(presence))
+    component.app.shared.note(etree.fromstring(presence))
     await component.settle()
     assert await received(component) == []
     await component.publish(ALICE, "news", "two")

@@ -25,7 +25,7 @@ def stanza(text: str) -> etree._Element:
 
 async def share(component: Component, text: str) -> None:
     """Shows a stanza as another process does, and waits for what follows from it."""
-    component.app.router.shared.note(stanza(text))
+    component.app.shared.note(stanza(text))
     await component.settle()
 
 
@@ -47,7 +47,7 @@ async def test_presence_right_after_the_change_of_a_contact_counts(component: Co
     """[TOP-013] The change is still being read from the store."""
     contact = Contact(DOMAIN, BOBS, ContactState.GRANTED)
     await component.app.service.write(lambda tx, _context: tx.put_contact(contact))
-    note = component.app.router.shared.note
+    note = component.app.shared.note
     note(stanza(f"<presence type='subscribe' from='{BOBS}' to='{DOMAIN}'/>"))
     note(stanza(f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>"))
     note(stanza(f"<presence from='{BOB}' to='{DOMAIN}'/>"))
@@ -116,7 +116,7 @@ async def test_error_that_reaches_another_process_is_no_delivery(
         waits.append(seconds)
         (message,) = component._messages[BOBS]
         error = f"<error type='cancel'><service-unavailable xmlns='{STANZAS}'/></error>"
-        component.app.router.shared.note(
+        component.app.shared.note(
             stanza(f"<message type='error' id='{message.get('id')}' from='{BOBS}' to='{DOMAIN}'>{error}</message>")
         )
         await component.app.router.drain()
@@ -136,7 +136,7 @@ async def test_error_that_reaches_another_process_is_no_delivery(
 
 async def test_messages_that_others_must_know_of(component: Component) -> None:
     """[TOP-013]"""
-    shares = component.app.router.shared.concerns
+    shares = component.app.shared.concerns
     assert shares(stanza("<message type='chat'/>"))
     assert shares(stanza("<message type='error' id='chat-1-2-3-4'/>"))
     assert not shares(stanza("<message type='error' id='1.2'/>")), "a bounce is counted once, by any process"

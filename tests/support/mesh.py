@@ -44,7 +44,8 @@ from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.framer import TOO_LONG, cut_down
-from smartfeeds.xmpp.router import StanzaRouter
+from smartfeeds.xmpp.router import RouterTools, StanzaRouter
+from smartfeeds.xmpp.stanza_side import StanzaSide
 from smartfeeds.xmpp.stream import STANZA_LIMIT_BYTES
 from support.documents import at_once
 from support.sqlite_memory import SqliteMemoryStore
@@ -141,8 +142,8 @@ class Site:
             ServiceInfo(domain=domain),
             self.service.use_cases,
             xmpp_side(),
-            session_key=b"key",
-            follows=lambda sender: self.mirrors is not None and self.mirrors.follows(sender),
+            StanzaSide(follows=(lambda sender: self.mirrors is not None and self.mirrors.follows(sender),)),
+            RouterTools(b"key"),
         )
 
     def _dispatcher(self) -> Dispatcher:

@@ -35,9 +35,10 @@ from smartfeeds.features.accounts.pages import XmppSignIn
 from smartfeeds.features.accounts.setup import SharedSignIns
 from smartfeeds.features.administration.adhoc_process import encode_announcement
 from smartfeeds.features.administration.process import Announcement, OperationTools, ServiceOperations
-from smartfeeds.features.bot.setup import make_bot
+from smartfeeds.features.bot.setup import make_bot, stanza_side
 from smartfeeds.features.callbacks.setup import callback_client, make_cloud, make_hub
 from smartfeeds.features.cluster.setup import ProcessGroup
+from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
 from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.settings import MirrorSettings
 from smartfeeds.features.mirrors.stream_link import StreamLink
@@ -59,6 +60,7 @@ from smartfeeds.push.fencing import FencedSender
 from smartfeeds.push.sender import PushSender
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.requests import Answer, Publish, Request
+from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.sqlite import SqliteStore
@@ -77,8 +79,9 @@ from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
-from smartfeeds.xmpp.router import StanzaRouter
+from smartfeeds.xmpp.router import RouterTools, StanzaRouter
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
+from smartfeeds.xmpp.stanza_side import StanzaSide, joined_stanzas
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 from smartfeeds.xmpp.turns import QueueBounds
@@ -132,8 +135,8 @@ class App:
             bounds=QueueBounds.of(settings.limits.in_flight, settings.pubsub.page_max),
             software_version=__version__,
             relay=self.group.relay,
-            on_shared=lambda element: self.router.shared.note(element),
-            shares=lambda message: self.router.shared.concerns(message),
+            on_shared=lambda element: self.shared.note(element),
+            shares=lambda message: self.shared.concerns(message),
         )
         outbox = self.stream.outbox
         self.availability = Availability()
@@ -185,7 +188,6 @@ class App:
             domain=domain,
             default_kind=settings.pubsub.default_kind,
             auto_create=settings.pubsub.auto_create,
-            chat=self.bot is not None,
             http_base_url=settings.http.base_url if settings.http.listen else "",
             addresses=settings.contact.model_dump(),
             limits=policy.options,
@@ -196,29 +198,26 @@ class App:
             outbox,
             self.availability,
             interests,
-            caps=capabilities(info, side),
+            caps=lambda: capabilities(info, side, self._stanzas),
             call=self.stream.call,
             release=self.dispatcher.follow,
             new_id=system.new_id,
             now_us=clock,
         )
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
+        bounces = StanzaSide(handlers={Bounce: self._bounces.note}, follows=(lambda jid: self.mirrors.follows(jid),))
+        chat = StanzaSide() if self.bot is None else stanza_side(self.bot)
+        self._stanzas = joined_stanzas((bounces, shared_sign_ins.stanzas, chat, self.presences.stanzas))
         self.router = StanzaRouter(
             self,
             outbox.reply,
             info,
             self.service.use_cases,
             side,
-            session_key=session_key(secret, domain),
-            observe=observe_request,
-            on_bounce=self._bounces.note,
-            follows=lambda sender: self.mirrors.follows(sender),
-            answer_limit_bytes=settings.pubsub.stanza_bytes,
-            now_us=clock,
-            chat=self.bot,
-            on_sign_in=shared_sign_ins.confirm,
-            presences=self.presences,
+            self._stanzas,
+            RouterTools(session_key(secret, domain), observe_request, settings.pubsub.stanza_bytes, clock),
         )
+        self.shared = SharedStanzas(self.router.addresses, self._stanzas, self.router.start)
         self._done: Counter[type[Request]] = Counter()
         self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         self._operations = ServiceOperations(

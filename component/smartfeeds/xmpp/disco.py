@@ -17,7 +17,6 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import entry_path, feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.bot.stanzas import FEATURES as CHAT_FEATURES
 from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
 from smartfeeds.xmpp import namespaces as ns
@@ -29,6 +28,7 @@ from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
 from smartfeeds.xmpp.encode import attribute_bytes, encode_result_set, node_attribute
 from smartfeeds.xmpp.forms import FormField, encode_form, option_field, parse_submit
 from smartfeeds.xmpp.side import XmppSide
+from smartfeeds.xmpp.stanza_side import StanzaSide
 
 ITEMS_QUERY = ns.tag(ns.DISCO_ITEMS, "query")
 PUBSUB_COMMAND = f"{ns.PUBSUB}#"
@@ -49,21 +49,22 @@ class ServiceInfo:
     """The description of the service from the configuration.
 
     `http_base_url` is empty if the service has no HTTP side. `addresses` are contact URIs by role (XEP-0157): abuse,
-    admin, feedback, sales, security, status, support. `chat`: the service answers chat messages. `limits` are those
-    of node options.
+    admin, feedback, sales, security, status, support. `limits` are those of node options.
     """
 
     domain: str
     name: str = "Smart Feeds"
     default_kind: NodeKind = NodeKind.FEED
-    chat: bool = False
     auto_create: bool = False
     http_base_url: str = ""
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     limits: OptionLimits = field(default_factory=OptionLimits)
 
 
-def features(info: ServiceInfo, side: XmppSide) -> list[str]:
+NO_STANZAS = StanzaSide()
+
+
+def features(info: ServiceInfo, side: XmppSide, stanzas: StanzaSide = NO_STANZAS) -> list[str]:
     """Returns the features of the service, each once, in the order of xep-map 1.5."""
     names = {name for action in ACTIONS.values() for name in action.features.split()}
     names |= {f"{affiliation.value}-affiliation" for affiliation in Affiliation if affiliation not in _IMPLIED}
@@ -93,21 +94,21 @@ def features(info: ServiceInfo, side: XmppSide) -> list[str]:
         ns.CAPS,
         *side.features,
         *((ns.COMMANDS,) if side.commands else ()),
-        *(CHAT_FEATURES if info.chat else ()),
+        *stanzas.features,
         SOCIAL_FEED,
     ]
 
 
-def _identities(info: ServiceInfo) -> tuple[Identity, ...]:
-    kinds = (("pubsub", "service"), ("pubsub", ns.FORMS), *((("client", "bot"),) if info.chat else ()))
+def _identities(info: ServiceInfo, stanzas: StanzaSide) -> tuple[Identity, ...]:
+    kinds = (("pubsub", "service"), ("pubsub", ns.FORMS), *stanzas.identities)
     return tuple(Identity(category, kind, "", info.name) for category, kind in kinds)
 
 
-def capabilities(info: ServiceInfo, side: XmppSide) -> Caps:
+def capabilities(info: ServiceInfo, side: XmppSide, stanzas: StanzaSide = NO_STANZAS) -> Caps:
     """Returns the capabilities of the service for its presence (XEP-0115)."""
     contacts = tuple((each.var, each.values) for each in _contact_fields(info.addresses))
     forms = ((ns.SERVER_INFO, contacts),) if contacts else ()
-    ver = DiscoInfo(_identities(info), tuple(features(info, side)), forms).verification(HASH)
+    ver = DiscoInfo(_identities(info, stanzas), tuple(features(info, side, stanzas)), forms).verification(HASH)
     assert ver is not None
     return Caps(CapsKey(HASH, ver), ns.PROJECT)
 
@@ -119,18 +120,18 @@ class Disco:
     tables.
     """
 
-    def __init__(self, info: ServiceInfo, side: XmppSide) -> None:
+    def __init__(self, info: ServiceInfo, side: XmppSide, stanzas: StanzaSide = NO_STANZAS) -> None:
         self._info = info
         self._commands = table_of(*side.commands)
         self._node_features = [ns.DISCO_INFO, ns.PUBSUB, *side.node_features]
         identity = "".join(
             f"<identity category='{category}' type='{kind}' name='{attribute(name)}'/>"
-            for category, kind, _, name in _identities(info)
+            for category, kind, _, name in _identities(info, stanzas)
         )
         contact_fields = _contact_fields(info.addresses)
         contacts = encode_form("result", ns.SERVER_INFO, contact_fields) if contact_fields else ""
-        names = features(info, side)
-        caps = capabilities(info, side)
+        names = features(info, side, stanzas)
+        caps = capabilities(info, side, stanzas)
         caps_node = f"{caps.node}#{caps.key.ver}"
         shim = [f"{ns.SHIM}#{name}" for name in _HEADERS]
         self._prepared: dict[tuple[str, str | None], bytes] = {

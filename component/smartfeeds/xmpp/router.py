@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,20 +20,6 @@ import structlog
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import FormFields
 from smartfeeds.errors import UNKNOWN_OUTCOME, Condition, FeedError, StoreError, UnknownOutcomeError
-from smartfeeds.features.accounts.http_auth import CONFIRM, Confirmation, read_confirmation
-from smartfeeds.features.bot.stanzas import (
-    ANY_TYPE,
-    MESSAGES,
-    ChatMessage,
-    ChatReader,
-    ChatService,
-    MessageError,
-    RoomInvitation,
-    RoomPresence,
-    read_room_presence,
-)
-from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
-from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.service import requests as r
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.service.use_cases import UseCases
@@ -63,6 +49,7 @@ from smartfeeds.xmpp.screening import LARGE_ITEM
 from smartfeeds.xmpp.service_queries import service_readers
 from smartfeeds.xmpp.side import Reader, Response, ResponseEncoder, XmppSide, body_only
 from smartfeeds.xmpp.stanza_errors import encode_error, error_condition
+from smartfeeds.xmpp.stanza_side import ANY_TYPE, StanzaReader, StanzaSide
 
 log = structlog.get_logger()
 
@@ -112,12 +99,7 @@ _ENCODERS: Mapping[type, ResponseEncoder] = {
     r.PartlyRefused: _partly_refused,
     r.Subscribed: _subscribed,
 }
-_CHAT = (ChatMessage, RoomInvitation, RoomPresence, MessageError)
-_OPERATIONS: Mapping[type[r.Request], str] = {
-    RunCommand: "command",
-    ListCommands: DISCOVER,
-    **dict.fromkeys(_CHAT, "chat"),
-}
+_OPERATIONS: Mapping[type[r.Request], str] = {RunCommand: "command", ListCommands: DISCOVER}
 
 # A future that ends when a request may start; None if it may start at once.
 Start = asyncio.Future[None] | None
@@ -131,16 +113,29 @@ class RequestHandler(Protocol):
         """Returns the response. Raises FeedError, StoreError."""
 
 
+@dataclass(frozen=True, slots=True)
+class RouterTools:
+    """What the router works with, and its limit.
+
+    `session_key` signs the ids of ad-hoc sessions (`command_sessions`). `observe` receives the operation, its outcome
+    (ok or a condition) and its duration in seconds. A response above `answer_limit_bytes` is replaced by an error,
+    because a server ends the link for everybody if it receives a stanza above its limit. There is no response at all if
+    the id of the request alone exceeds the limit.
+    """
+
+    session_key: bytes
+    observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None
+    answer_limit_bytes: int = ANSWER_LIMIT_BYTES
+    now_us: Callable[[], int] = lambda: time.time_ns() // 1_000
+    clock: Callable[[], float] = time.perf_counter
+    new_id: Callable[[], str] = lambda: secrets.token_hex(8)
+
+
 class StanzaRouter:
     """Handles the stanzas from the stream.
 
-    `reply` sends one stanza. `use_cases` are those of the service, and `side` has what it does over XMPP. `session_key`
-    signs the ids of ad-hoc sessions (`command_sessions`). `observe` receives the operation, its outcome (ok or a
-    condition) and its duration in seconds. `on_bounce` receives bounces of notifications, by default the service.
-    `follows` returns whether we follow a feed at a bare JID; notifications from there are left to the follower. A
-    response above `answer_limit_bytes` is replaced by an error, because a server ends the link for everybody if it
-    receives a stanza above its limit. There is no response at all if the id of the request alone exceeds the limit.
-    Without `chat`, chat messages are ignored, and without `presences` presence of users.
+    `reply` sends one stanza. `use_cases` are those of the service. `side` has what its parts do over XMPP, and
+    `stanzas` what running parts do with messages and presence.
     """
 
     def __init__(
@@ -150,35 +145,25 @@ class StanzaRouter:
         info: ServiceInfo,
         use_cases: UseCases,
         side: XmppSide,
-        *,
-        session_key: bytes,
-        observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None,
-        on_bounce: Callable[[Bounce], Awaitable[object]] | None = None,
-        follows: Callable[[str], bool] = lambda _jid: False,
-        answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
-        chat: ChatService | None = None,
-        on_sign_in: Callable[[Jid, Confirmation], object] = lambda _user, _confirmation: None,
-        presences: Presences | None = None,
-        now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
-        clock: Callable[[], float] = time.perf_counter,
-        new_id: Callable[[], str] = lambda: secrets.token_hex(8),
+        stanzas: StanzaSide,
+        tools: RouterTools,
     ) -> None:
         self._service = service
         self._reply = reply
-        self._observe = observe
-        self._follows = follows
-        self._answer_limit_bytes = answer_limit_bytes
-        self._clock = clock
-        self._new_id = new_id
-        self._addresses = AddressReader(info.domain)
+        self._stanzas = stanzas
+        self._observe = tools.observe
+        self._answer_limit_bytes = tools.answer_limit_bytes
+        self._clock = tools.clock
+        self._new_id = tools.new_id
+        self.addresses = AddressReader(info.domain)
         commands = table_of(*side.commands)
-        disco = Disco(info, side)
+        disco = Disco(info, side, stanzas)
         self._encoders: Mapping[type, ResponseEncoder] = {
             **_ENCODERS,
             **_at_address(disco.encoders),
             **side.encoders,
         }
-        sessions = CommandSessions(key=session_key, now_us=now_us, new_id=new_id)
+        sessions = CommandSessions(key=tools.session_key, now_us=tools.now_us, new_id=tools.new_id)
         self._commands = CommandRunner(commands, service.handle, sessions)
         # IQ requests by the type of the IQ and the tag of its payload.
         self._readers: Mapping[tuple[str, str], Reader] = {
@@ -190,15 +175,13 @@ class StanzaRouter:
             **disco.readers,
             ("set", COMMAND): self._commands.read,
             **side.readers,
-            **service_readers(info.name, info.http_base_url, now_us),
+            **service_readers(info.name, info.http_base_url, tools.now_us),
         }
         # Requests that the service does not handle itself.
         self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
             RunCommand: self._commands.run,
             ListCommands: self._commands.list_commands,
-            Bounce: on_bounce or service.handle,
-            **({} if chat is None else dict.fromkeys(_CHAT, chat.handle)),
-            **({} if presences is None else presences.handlers),
+            **stanzas.handlers,
         }
         # The service handles a request by one read or one write, other handlers by any number of them.
         self._access: Mapping[type[r.Request], StoreAccess] = {
@@ -206,20 +189,15 @@ class StanzaRouter:
             **dict.fromkeys(use_cases.writes, StoreAccess.WRITE),
             **dict.fromkeys(self._handlers, StoreAccess.MIXED),
         }
-        self._operations = {**use_cases.names, **_OPERATIONS}
-        self._chat = chat
-        self._rooms: Set[str] = frozenset() if chat is None else chat.rooms.known
-        self._on_sign_in = on_sign_in
-        self._presences = presences
-        # Messages by their type and the tag of a child; errors have a handler of their own. Other messages are ignored
-        # (xep-map 14).
+        self._operations = {**use_cases.names, **stanzas.operations, **_OPERATIONS}
+        self._rooms: Set[str] = frozenset() if stanzas.rooms is None else stanzas.rooms.known
+        # Messages by their type and the tag of a child. Other messages are ignored (xep-map 14).
         self._messages: Mapping[tuple[str, str], StanzaHandler] = {
             (ANY_TYPE, _EVENT): self._on_event,
             ("normal", X): self._on_form,
-            (ANY_TYPE, CONFIRM): self._on_confirmation,
-            **({} if chat is None else {key: partial(self._on_chat, read) for key, read in MESSAGES.items()}),
+            **{key: partial(self._read, read) for key, read in stanzas.messages.items()},
+            **{key: partial(self._read_personal, read) for key, read in stanzas.personal_messages.items()},
         }
-        self.shared = SharedStanzas(self._addresses, chat, presences, self._start)
         self._order = RequestOrder()
         self._tasks: set[asyncio.Task[float]] = set()
         self._kinds: Mapping[str, StanzaHandler] = {
@@ -248,7 +226,7 @@ class StanzaRouter:
 
     def on_full(self, name: str, attributes: Mapping[str, str]) -> None:
         """Answers a stanza that the queue rejected, using the attributes of its start tag only."""
-        iq = self._addresses.read(attributes)
+        iq = self.addresses.read(attributes)
         if name == "iq" and attributes.get("type") in ("get", "set") and iq is not None and self._answerable(iq):
             self._refuse(iq, FeedError(Condition.BUSY, "too many requests at once; try again later"))
         else:
@@ -264,7 +242,7 @@ class StanzaRouter:
         payload = next(element.iterchildren("*"), None)
         tag: str = payload.tag if payload is not None else ""
         reader = self._readers.get((kind, tag))
-        iq = self._addresses.read(element)
+        iq = self.addresses.read(element)
         if iq is None or not self._answerable(iq):
             log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
             self._observe(UNREAD, "dropped", 0.0)
@@ -289,7 +267,7 @@ class StanzaRouter:
 
     def _is_room(self, sender: StanzaAddress) -> bool:
         """Whether a stanza may be of any occupant of a room (XEP-0045 section 7.5), who has not the room's rights."""
-        return self._chat is not None and self._chat.rooms.is_in(sender.bare)
+        return self._stanzas.rooms is not None and self._stanzas.rooms.is_in(sender.bare)
 
     def _begin(self, iq: IncomingIq, read: Reader, payload: Element) -> bool | asyncio.Task[float]:
         """Reads a request and starts its task."""
@@ -305,10 +283,11 @@ class StanzaRouter:
                 return self._spawn(iq.sender.jid, StoreAccess.READ, partial(self._send_in_turn, request, iq))
             self._send_known(request, iq)
         elif request is not None:
-            return self._start(request, iq)
+            return self.start(request, iq)
         return True
 
-    def _start(self, request: r.Request, iq: IncomingIq | None = None) -> asyncio.Task[float]:
+    def start(self, request: r.Request, iq: IncomingIq | None = None) -> asyncio.Task[float]:
+        """Starts a request, after those that its actor has sent before. A request without an IQ has no response."""
         return self._spawn(request.actor, self._access[type(request)], partial(self._run, request, iq))
 
     def _spawn(
@@ -392,50 +371,48 @@ class StanzaRouter:
         return FeedError(Condition.INTERNAL, f"internal error (incident {incident})")
 
     def _on_presence(self, element: Element) -> bool | asyncio.Task[float]:
-        """Passes presence from rooms to the bot, and other presence to the contacts of the service."""
-        sender, address = self._addresses.sender(element), self._addresses.own(element)
+        """Starts the requests of a presence."""
+        sender, address = self.addresses.sender(element), self.addresses.own(element)
         if sender is None or address is None:
             return True
-        request: r.Request | None = None
-        if self._chat is not None:
-            request = read_room_presence(element, sender.jid, address.bare)
-            if request is None and "type" not in element.attrib:
-                self._chat.note_available(sender.jid)
-        if request is None and self._presences is not None:
-            request = self._presences.read(element, sender.jid, address.bare)
-        return True if request is None else self._start(request)
+        readers = self._stanzas.room_presence
+        request = next(filter(None, (read(element, sender.jid, address.bare) for read in readers)), None)
+        if request is not None:
+            return self.start(request)
+        requests = [reader.read(element, sender.jid, address.bare) for reader in self._stanzas.presence]
+        tasks = [self.start(request) for request in requests if request is not None]
+        return tasks[-1] if tasks else True
 
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
-        if element.get("type") == "error" and element.find(CONFIRM) is None:
-            return self._on_error(element)
-        keys = ((kind, child.tag) for child in element for kind in (element.get("type", "normal"), ANY_TYPE))
+        kind = element.get("type", "normal")
+        kinds = (kind,) if kind == "error" else (kind, ANY_TYPE)
+        keys = ((each, child.tag) for child in element for each in kinds)
         handler = next((self._messages[key] for key in keys if key in self._messages), None)
-        return handler is None or handler(element)
+        if handler is not None:
+            return handler(element)
+        return self._on_error(element) if kind == "error" else True
 
-    def _on_chat(self, read: ChatReader, element: Element) -> bool | asyncio.Task[float]:
-        """Passes a stanza of chat to the bot, if it requires anything."""
-        sender, address = self._addresses.sender(element), self._addresses.own(element)
+    def _read(self, read: StanzaReader, element: Element) -> bool | asyncio.Task[float]:
+        """Starts the request of a message, if it requires one."""
+        sender, address = self.addresses.sender(element), self.addresses.own(element)
         request = read(element, sender.jid, address.bare) if sender is not None and address is not None else None
-        return True if request is None else self._start(request)
+        return True if request is None else self.start(request)
 
-    def _on_confirmation(self, element: Element) -> bool:
-        """Notes the answer to a request to confirm a sign-in. It has no response (XEP-0070 section 4.6)."""
-        sender, confirmation = self._addresses.sender(element), read_confirmation(element)
-        if sender is not None and confirmation is not None and not self._is_room(sender):
-            self._on_sign_in(sender.jid, confirmation)
-        return True
+    def _read_personal(self, read: StanzaReader, element: Element) -> bool | asyncio.Task[float]:
+        sender = self.addresses.sender(element)
+        return True if sender is None or self._is_room(sender) else self._read(read, element)
 
     def _on_event(self, element: Element) -> bool:
         """Leaves the notifications of a feed that we follow to the follower (xep-map 241)."""
-        sender = self._addresses.sender(element)
-        return sender is None or not self._follows(sender.bare)
+        sender = self.addresses.sender(element)
+        return sender is None or not any(follows(sender.bare) for follows in self._stanzas.follows)
 
     def _on_form(self, element: Element) -> bool | asyncio.Task[float]:
         """Starts the request in a form of a message. A message has no response, so a fault of the form is logged."""
         form = next(element.iterchildren(X))
         form_type = form_type_of(form)
         read = MESSAGE_FORMS.get(form_type)
-        sender, address = self._addresses.sender(element), self._addresses.own(element)
+        sender, address = self.addresses.sender(element), self.addresses.own(element)
         if read is None or sender is None or address is None or self._is_room(sender):
             return True
         try:
@@ -447,20 +424,20 @@ class StanzaRouter:
             _log_ignored(sender.bare, form_type, error)
             self._observe(UNREAD, error.condition.value, 0.0)
             return True
-        return self._start(request)
+        return self.start(request)
 
     def _on_error(self, element: Element) -> bool | asyncio.Task[float]:
-        """Counts bounces of notifications, which carry the number of the subscription in their id."""
-        stanza_id = element.get("id") or ""
-        match = _EVENT_ID.fullmatch(stanza_id)
-        sender, address = self._addresses.sender(element), self._addresses.own(element)
+        """Starts the request of an error: a bounce of a notification carries the number of the subscription in its
+        id."""
+        match = _EVENT_ID.fullmatch(element.get("id") or "")
+        sender, address = self.addresses.sender(element), self.addresses.own(element)
         if sender is None or address is None:
             return True
         if match is not None:
-            return self._start(Bounce(sender.jid, address.bare, int(match[1]), error_condition(element)))
-        if self._chat is not None and self._chat.follows_message(stanza_id):
-            return self._start(MessageError(sender.jid, address.bare, stanza_id, error_condition(element)))
-        return True
+            return self.start(Bounce(sender.jid, address.bare, int(match[1]), error_condition(element)))
+        readers = self._stanzas.errors
+        request = next(filter(None, (read(element, sender.jid, address.bare) for read in readers)), None)
+        return True if request is None else self.start(request)
 
 
 def _unread(reason: str) -> FeedError:

@@ -14,8 +14,9 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.xmpp.commands import Command, CommandNote, CommandResult, StepInput
 from smartfeeds.xmpp.disco import ServiceInfo
-from smartfeeds.xmpp.router import ANSWER_LIMIT_BYTES, StanzaRouter
+from smartfeeds.xmpp.router import ANSWER_LIMIT_BYTES, RouterTools, StanzaRouter
 from smartfeeds.xmpp.side import XmppSide
+from smartfeeds.xmpp.stanza_side import StanzaSide
 from unit.xmpp.wire import ACTOR, PS, SERVICE, STANZAS, canonical, parse
 
 Handle = Callable[[r.Request], Awaitable[object]]
@@ -32,7 +33,7 @@ class Asked:
         self,
         handle: Handle,
         *,
-        on_bounce: Handle | None = None,
+        stanzas: StanzaSide | None = None,
         side: XmppSide | None = None,
     ) -> None:
         self.requests: list[r.Request] = []
@@ -46,11 +47,13 @@ class Asked:
             ServiceInfo(SERVICE),
             USE_CASES,
             side or xmpp_side(),
-            session_key=b"key",
-            observe=lambda *observation: self.observed.append(observation),
-            on_bounce=on_bounce,
-            clock=self._clock,
-            new_id=lambda: "fresh",
+            stanzas or StanzaSide(),
+            RouterTools(
+                b"key",
+                lambda *observation: self.observed.append(observation),
+                clock=self._clock,
+                new_id=lambda: "fresh",
+            ),
         )
 
     async def handle(self, request: r.Request) -> object:
@@ -527,7 +530,7 @@ async def test_router_error_for_an_event_is_a_bounce_without_an_answer(stanza: s
         noted.append(request)
         return None
 
-    asked = Asked(answering(r.EmptyResult()), on_bounce=note)
+    asked = Asked(answering(r.EmptyResult()), stanzas=StanzaSide(handlers={Bounce: note}))
 
     assert await asked.offer(stanza) == [True]
     assert (noted, asked.requests, asked.sent) == ([expected], [], [])
@@ -588,8 +591,7 @@ async def test_router_other_messages_and_presence_are_swallowed(stanza: str) -> 
 )
 async def test_router_leaves_events_of_feeds_that_are_followed(stanza: str, taken: bool) -> None:
     """Only events, and only of those; strangers reach nobody behind the router (xep-map 14)."""
-    asked = Asked(answering(r.EmptyResult()))
-    asked.router._follows = {"feeds.b.example"}.__contains__
+    asked = Asked(answering(r.EmptyResult()), stanzas=StanzaSide(follows=({"feeds.b.example"}.__contains__,)))
 
     assert await asked.offer(stanza) == [taken]
     assert (asked.requests, asked.sent) == ([], [])

@@ -10,13 +10,15 @@ from functools import partial
 
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.features.accounts.http_auth import Confirmation, encode_confirm
+from smartfeeds.features.accounts.http_auth import CONFIRM, Confirmation, encode_confirm, read_confirmation
 from smartfeeds.features.accounts.sessions import SWEEP
 from smartfeeds.features.accounts.sign_in_letters import read_sign_ins, write_sign_ins
 from smartfeeds.features.accounts.sign_ins import SignIn, SignIns
 from smartfeeds.features.accounts.tokens import BearerTokens
 from smartfeeds.features.cluster.letter import LetterTopic
 from smartfeeds.features.cluster.letters import Letterbox
+from smartfeeds.xmpp.elements import Element
+from smartfeeds.xmpp.stanza_side import ANY_TYPE, StanzaSide
 
 
 def run_accounts(host: Host) -> Running:
@@ -41,6 +43,16 @@ class SharedSignIns:
         letters.read(LetterTopic.SIGN_INS, self._receive)
         letters.read(LetterTopic.CONFIRMATION, self._receive_confirmation)
         letters.greet(lambda: self._share(*self.sign_ins))
+
+    @property
+    def stanzas(self) -> StanzaSide:
+        """Reads the answers of users. They have no response (XEP-0070 section 4.6)."""
+        return StanzaSide(personal_messages={(kind, CONFIRM): self._read for kind in (ANY_TYPE, "error")})
+
+    def _read(self, message: Element, user: Jid, _address: str) -> None:
+        confirmation = read_confirmation(message)
+        if confirmation is not None:
+            self.confirm(user, confirmation)
 
     def ask(self, sign_in: SignIn, url: str, text: str) -> None:
         """Asks the user of a sign-in to confirm it (XEP-0070)."""

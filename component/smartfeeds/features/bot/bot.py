@@ -24,7 +24,7 @@ from smartfeeds.features.bot.approvals import explain
 from smartfeeds.features.bot.chat import ChatSettings
 from smartfeeds.features.bot.commands import run_command, unknown_command
 from smartfeeds.features.bot.conversation import Conversation, FeedReader, Reply, Tools
-from smartfeeds.features.bot.delivery import Call, ChatSender, is_message_id, parse_message_id
+from smartfeeds.features.bot.delivery import Call, ChatSender, parse_message_id
 from smartfeeds.features.bot.follows import KIND
 from smartfeeds.features.bot.render import NAME_CHARACTERS, Links, cut
 from smartfeeds.features.bot.room_letters import read_news, write_news
@@ -82,7 +82,7 @@ class BotOptions:
 
 
 class Bot:
-    """Answers chat (`stanzas.ChatService`). `handle_request` answers requests; `monotonic` returns seconds.
+    """Answers chat. `handle_request` answers requests; `monotonic` returns seconds.
 
     `has_others` returns whether other processes have a link, too.
     """
@@ -180,10 +180,6 @@ class Bot:
     async def handle(self, request: Request) -> None:
         """Handles a stanza of chat. Raises StoreError."""
         await self._handlers[type(request)](request)
-
-    def follows_message(self, message_id: str) -> bool:
-        """Whether the id is that of a delivery."""
-        return is_message_id(message_id)
 
     async def _on_error(self, error: MessageError) -> None:
         self.sender.note_error(error.actor, error.message_id, error.condition)

@@ -4,15 +4,68 @@ from collections.abc import Callable
 
 from smartfeeds import system
 from smartfeeds.app.config import Settings
+from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot.bot import Bot, BotOptions
+from smartfeeds.features.bot.delivery import is_message_id
+from smartfeeds.features.bot.stanzas import (
+    FEATURES,
+    MESSAGES,
+    ChatMessage,
+    MessageError,
+    RoomInvitation,
+    RoomPresence,
+    read_room_presence,
+)
 from smartfeeds.features.cluster.letters import Letterbox
 from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.presence.states import Availability
 from smartfeeds.service.answers import Handle
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.xmpp.elements import Element
+from smartfeeds.xmpp.stanza_errors import error_condition
+from smartfeeds.xmpp.stanza_side import PresenceReader, SharedMessages, StanzaSide
 from smartfeeds.xmpp.stream import ComponentStream
+
+
+def stanza_side(bot: Bot) -> StanzaSide:
+    """Returns what the bot does with messages and presence."""
+
+    def read_error(element: Element, sender: Jid, address: str) -> MessageError | None:
+        message_id = element.get("id") or ""
+        if not is_message_id(message_id):
+            return None
+        return MessageError(sender, address, message_id, error_condition(element))
+
+    def note_available(element: Element, sender: Jid, _address: str) -> None:
+        if "type" not in element.attrib:
+            bot.note_available(sender)
+
+    # A message shows that a person can be reached, to whom a delivery of another process may have failed.
+    def concerns(message: Element) -> bool:
+        kind = message.get("type")
+        return kind == "chat" or (kind == "error" and is_message_id(message.get("id") or ""))
+
+    def note_message(element: Element, sender: Jid, address: str) -> MessageError | None:
+        if element.get("type") == "error":
+            return read_error(element, sender, address)
+        bot.note_available(sender)
+        return None
+
+    requests = (ChatMessage, RoomInvitation, RoomPresence, MessageError)
+    return StanzaSide(
+        messages=MESSAGES,
+        errors=(read_error,),
+        room_presence=(read_room_presence,),
+        presence=(PresenceReader(note_available, note_available),),
+        shared_messages=(SharedMessages(concerns, note_message),),
+        handlers=dict.fromkeys(requests, bot.handle),
+        operations=dict.fromkeys(requests, "chat"),
+        rooms=bot.rooms,
+        features=FEATURES,
+        identities=(("client", "bot"),),
+    )
 
 
 def make_bot(

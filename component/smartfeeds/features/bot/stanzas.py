@@ -4,9 +4,8 @@ Implements RFC 6121 section 5, XEP-0045 (rooms), XEP-0184 (receipts), XEP-0249 (
 XEP-0439 (quick responses), XEP-0444 (reactions) and XEP-0461 (replies). `bot/` decides what the stanzas mean.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.text import FORBIDDEN, attribute, escape
@@ -15,8 +14,8 @@ from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.stanza_errors import error_condition
+from smartfeeds.xmpp.stanza_side import ANY_TYPE, StanzaReaders
 
-ANY_TYPE = ""  # in the table of messages: a message of any type
 MessageKind = Literal["chat", "groupchat"]
 
 _BODY = ns.tag(COMPONENT_NS, "body")
@@ -96,38 +95,6 @@ class MessageError(Request):
 
     message_id: str
     condition: str
-
-
-class RoomMemberships(Protocol):
-    """The rooms of the bot. `known` are the bare JIDs of those that it is in or enters."""
-
-    @property
-    def known(self) -> Set[str]:
-        """Read for each request, so it is no method."""
-
-    def is_in(self, room: str) -> bool:
-        """Whether the bot is in this room."""
-
-
-class ChatService(Protocol):
-    """What answers chat."""
-
-    @property
-    def rooms(self) -> RoomMemberships:
-        """The rooms of the bot."""
-
-    def handle(self, request: Request) -> Awaitable[object]:
-        """Handles one of the requests of this module. Raises StoreError."""
-
-    def follows_message(self, message_id: str) -> bool:
-        """Whether the id is one of the bot's messages."""
-
-    def note_available(self, user: Jid) -> None:
-        """Notes that a user has sent available presence."""
-
-
-# Parameters: the stanza, its sender, our address that it was sent to. Returns None for a stanza without an answer.
-ChatReader = Callable[[Element, Jid, str], Request | None]
 
 
 def read_message(element: Element, sender: Jid, address: str) -> ChatMessage | None:
@@ -231,7 +198,7 @@ def read_room_presence(element: Element, sender: Jid, address: str) -> RoomPrese
 
 
 # The readers of messages by the type of the message and the tag of a child.
-MESSAGES: Mapping[tuple[str, str], ChatReader] = {
+MESSAGES: StanzaReaders = {
     ("chat", _BODY): read_message,
     ("groupchat", _BODY): read_message,
     ("chat", _REACTIONS): read_message,

@@ -50,6 +50,7 @@ from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import encode_last_item
 from smartfeeds.xmpp.outbox import Outbox
 from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.stanza_side import PresenceReader, StanzaSide
 from smartfeeds.xmpp.tasks import Tasks
 
 log = structlog.get_logger()
@@ -90,7 +91,7 @@ def show_of(element: Element) -> str:
 class Presences:
     """Reads presence stanzas, sends the presence of the service, and stores which contacts are available.
 
-    `caps` are the capabilities of the service, which its domain announces. `call` sends an IQ, `release` starts the
+    `caps` returns the capabilities of the service, which its domain announces. `call` sends an IQ, `release` starts the
     delivery of held events, `new_id` returns a message id, `now_us` the time. `sleep` pauses for seconds.
     """
 
@@ -101,7 +102,7 @@ class Presences:
         availability: Availability,
         interests: Interests,
         *,
-        caps: Caps,
+        caps: Callable[[], Caps],
         call: Call,
         release: Callable[[Consumer], None],
         new_id: Callable[[], str],
@@ -110,7 +111,8 @@ class Presences:
     ) -> None:
         self._service = service
         self._outbox = outbox
-        self._caps = encode_caps(caps)
+        self._read_caps = caps
+        self._caps = ""
         self._release = release
         self._new_id = new_id
         self._now_us = now_us
@@ -163,6 +165,11 @@ class Presences:
             # A subscription that ends with the presence may be newer than the presence of this resource.
             names = [sender.resource]
         return self._note_departure(sender, address, names)
+
+    @property
+    def stanzas(self) -> StanzaSide:
+        """What is done with presence of users."""
+        return StanzaSide(presence=(PresenceReader(self.read, self.note_shared),), handlers=self.handlers)
 
     def note_shared(self, element: Element, sender: Jid, address: str) -> None:
         """Notes presence that another process has handled. Held events may be waiting in this process.
@@ -349,7 +356,9 @@ class Presences:
 
     def _presence(self, kind: str, address: str, jid: str) -> bytes:
         # The information of other addresses is that of a node, and changes with it.
-        caps = self._caps if kind == AVAILABLE and address == self._service.policy.domain else ""
+        caps = ""
+        if kind == AVAILABLE and address == self._service.policy.domain:
+            caps = self._caps = self._caps or encode_caps(self._read_caps())
         return presence_stanza(kind, address, jid, caps)
 
     async def load(self) -> None:

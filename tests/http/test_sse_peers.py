@@ -12,7 +12,6 @@ from lxml import etree
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import parse_datetime
-from smartfeeds.features.documents.http import document_writers
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
@@ -25,6 +24,7 @@ from smartfeeds.formats.opml import ITEM_ID, read_outline
 from smartfeeds.formats.xml import canonical
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS
+from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.addresses import EVERYWHERE

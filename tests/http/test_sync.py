@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.token import TokenScope
-from smartfeeds.features.sync_documents.http import CompleteFeeds
+from smartfeeds.http.complete import CompleteFeeds
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sync.documents import FeedReader, PieceKind
 from smartfeeds.sync.sharing import (

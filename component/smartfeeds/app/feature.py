@@ -92,29 +92,33 @@ class Running:
 class Feature:
     """What a feature brings to the service.
 
-    `name` is that of its folder, and `needs` has the features that it imports. `commands` names the module of each of
-    its commands, which has a function `NAME_command`. `extends` names, for a command of the kernel, the function that
-    adds to it, as `module:function`; it receives a `click.Command` and returns one. `use_cases` returns the requests
-    that it answers, `xmpp` what it does over XMPP, and `http` what it serves over HTTP.
-    `settings` returns its sections of the configuration, and `metrics` the classes of its readings (`telemetry`); their
-    module has its counters. `run` makes what runs, once, before the start, and after what the features in `needs` run.
-    `row_readers` returns how its rows are read, for `smartfeeds doctor`.
-
     What needs imports is named by a text or returned by a function: `smartfeeds --help` imports every feature, and a
     command that opens the store alone needs no wires.
     """
 
     name: str
+    """The name of its folder."""
     needs: tuple[str, ...] = ()
+    """The features that it imports."""
     commands: Mapping[str, str] = field(default_factory=dict)
+    """The modules of its commands, by name. Each has a function `NAME_command`."""
     extends: Mapping[str, str] = field(default_factory=dict)
+    """For a command of the kernel, the function that adds to it, as `module:function`. It receives a `click.Command`
+    and returns one. Of several features the first one adds last."""
     use_cases: "Callable[[], UseCases] | None" = None
+    """The requests that it answers."""
     xmpp: "Callable[[], XmppSide] | None" = None
+    """What it does over XMPP."""
     http: "Callable[[], HttpSide[Any]] | None" = None
+    """What it serves over HTTP."""
     settings: "Callable[[], tuple[Section, ...]] | None" = None
+    """Its sections of the configuration."""
     metrics: Callable[[], tuple[type, ...]] | None = None
+    """The classes of its readings (`telemetry`). Their module has its counters."""
     run: Callable[[Host], Running] | None = None
+    """Makes what runs, once, before the start, and after what the features in `needs` run."""
     row_readers: "Callable[[], tuple[RowReader, ...]] | None" = None
+    """How its rows are read, for `smartfeeds doctor`."""
 
 
 def in_order(features: Iterable[Feature]) -> list[Feature]:

@@ -21,8 +21,6 @@ _MODULES: Final[Mapping[str, str]] = {
     "init": "smartfeeds.cli.init",
     "import": "smartfeeds.cli.documents",
     "export": "smartfeeds.cli.documents",
-    "convert": "smartfeeds.features.documents.command",
-    "merge": "smartfeeds.features.sync_documents.command",
     "follow": "smartfeeds.cli.follow",
     "consumer": "smartfeeds.cli.consumer",
     "node": "smartfeeds.cli.nodes",
@@ -50,7 +48,8 @@ class LazyCommands(Commands):
         if cmd_name not in _MODULES:
             return None
         command = _load(_MODULES[cmd_name], f"{cmd_name}_command")
-        for feature in FEATURES:
+        # The first feature is the outermost: `import --from` sees the options of `import --sync`.
+        for feature in reversed(FEATURES):
             if cmd_name in feature.extends:
                 module, _, function = feature.extends[cmd_name].partition(":")
                 command = _load(module, function)(command)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from smartfeeds.cli.common import config_option, json_option, private_option
 from smartfeeds.cli.fetching import allowed_networks, fetch, file_or_address
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import base_option, name_of, named, read_file
-from smartfeeds.cli.writing import check_report, finish, write_out, write_pieces, writing_options
+from smartfeeds.cli.writing import check_report, finish, write_out, writing_options
 from smartfeeds.console import (
     err,
     exit_failed_if,
@@ -26,19 +26,13 @@ from smartfeeds.console import (
     run_async,
 )
 from smartfeeds.core.model import Edge, Item, Slice
-from smartfeeds.core.options import SSE
 from smartfeeds.core.text import counted
-from smartfeeds.core.times import parse_time
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
-from smartfeeds.features.sync_documents.sync_documents import as_json as merge_report
-from smartfeeds.features.sync_documents.sync_documents import failed, import_synced, write_shared, write_shared_outline
-from smartfeeds.features.sync_documents.sync_documents import print_result as print_merge
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.items import FeedDocument, FormatLoss
-from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.context import Context, LocatedNode, check_expired, locate
@@ -48,21 +42,11 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.markup import without_sync
-from smartfeeds.sync.sharing import FeedWindow
 
 T = TypeVar("T")
 
 
-_SHARED = {"atom": write_shared, "opml": write_shared_outline}  # the formats with sync data
 CHUNK = 256  # items of one transaction: a long read would let the WAL file of a running service grow
-
-
-def time_us(text: str) -> int:
-    """Return microseconds since the epoch, from a date-time with a zone or from Unix seconds. Raises BadParameter."""
-    value_us = parse_time(text)
-    if value_us is None:
-        raise click.BadParameter(f"{text!r} is not a time such as 2026-01-02T10:00:00Z")
-    return value_us
 
 
 @click.command("import")
@@ -73,15 +57,6 @@ def time_us(text: str) -> int:
     help="The bare JID that publishes and owns a new node. Default: the first of pubsub.admins, else the component.",
 )
 @base_option
-@click.option("--sync", is_flag=True, help="Merge items that have sync data (FeedSync or SSE; Atom, RSS 2.0 or OPML).")
-@click.option(
-    "--own-edits",
-    "--own",
-    "own",
-    is_flag=True,
-    help="With --sync: accept changes by this service that its database lacks (after a restored backup).",
-)
-@click.option("--lenient", is_flag=True, help="With --sync: accept SSE dates in time zones other than GMT.")
 @private_option
 @config_option
 @json_option
@@ -92,9 +67,6 @@ def import_command(
     base: str,
     config: Path | None,
     *,
-    sync: bool,
-    own: bool,
-    lenient: bool,
     allow_private: bool,
     as_json: bool,
 ) -> None:
@@ -102,31 +74,15 @@ def import_command(
 
     Ids and dates are preserved. Items that have not changed are skipped, so an import can be repeated. Standard error
     lists skipped items with the reasons.
-
-    With --sync every version is merged with the version here: winners, histories and conflicts are the same wherever
-    these versions meet. Items without sync data are imported as without --sync. The outlines of OPML keep their
-    folders and their order.
     """
-    if (own or lenient) and not sync:
-        raise click.UsageError("--own-edits and --lenient require --sync")
     owner = named_or_admin(config, owner)
-    if sync:
-        work = import_synced(source, node, owner, base, config, own=own, lenient=lenient, allow_private=allow_private)
-        synced = run_async(work)
-        if as_json:
-            print_json(merge_report(synced))
-        else:
-            print_merge(synced, node)
-            _hint_owner(owner, new=synced.merge.changed)
-        exit_failed_if(failed(synced))
-        return
     name, document = _read(source, base, config, allow_private=allow_private)
     result = run_offline(config, partial(_import, node=node, document=document, owner=owner), OpenMode.CREATE)
     if as_json:
         print_json(_as_json(document, result))
     else:
         _print_result(name, node, document, result)
-        _hint_owner(owner, new=bool(result.added + result.changed))
+        hint_owner(owner, new=bool(result.added + result.changed))
     exit_failed_if(_is_useless(document, result))
 
 
@@ -146,7 +102,8 @@ def _read(source: Path | str, base: str, config: Path | None, *, allow_private: 
         return shown(source), read_document(fetched.body, base or fetched.url, fetched.charset)
 
 
-def _hint_owner(owner: str | None, *, new: bool) -> None:
+def hint_owner(owner: str | None, *, new: bool) -> None:
+    """Print a note if the component is the publisher of new items because nobody else was named."""
     if owner is None and new:
         err.print("note: the publisher is the component; name another with --owner or in pubsub.admins")
 
@@ -195,88 +152,61 @@ def _print_result(name: str, node: str, document: FeedDocument, result: ImportCo
 
 @click.command("export")
 @click.option("--node", required=True, help="The node, or a view of it such as 'comments?author=alice'.")
-@click.option("--sync", is_flag=True, help="Include sync data: histories and conflicts. Requires --to atom or opml.")
-@click.option(
-    "--since",
-    type=time_us,
-    metavar="TIME",
-    help="With --sync: only changes since this time, such as 2026-01-02T10:00:00Z.",
-)
-@click.option("--complete", help="With --since: the address of the complete feed, for readers without older changes.")
 @writing_options
 @config_option
 def export_command(
-    node: str,
-    form: str,
-    output: Path | None,
-    since: int | None,
-    complete: str | None,
-    config: Path | None,
-    *,
-    sync: bool,
-    strict: bool,
-    as_json: bool,
+    node: str, form: str, output: Path | None, config: Path | None, *, strict: bool, as_json: bool
 ) -> None:
     """Export all items of a node as a document, with their ids and dates.
 
     An Atom document has the items oldest first, with marks for deleted items; importing it gives the same node.
-    Standard error lists data that another format cannot represent. With --sync, `import --sync` elsewhere gives the
-    same versions. OPML with --sync has the folders and the order of the outline.
+    Standard error lists data that another format cannot represent.
     """
     check_report(output, as_json=as_json)
-    _check_sync(form, since, complete, sync=sync)
-    work = partial(_export, name=node, form=form, output=output, sync=sync, since_us=since, complete=complete or "")
-    # Expired items are removed first, and a filtered view may have to update the filter index: both are writes.
-    job, count = run_offline(config, work, OpenMode.WRITE)
+    job, count = export(config, partial(_export, name=node, form=form, output=output))
     finish(form, job, count, output, strict=strict, as_json=as_json)
 
 
-def _check_sync(form: str, since: int | None, complete: str | None, *, sync: bool) -> None:
-    if since is not None and not sync:
-        raise click.UsageError("--since requires --sync")
-    if complete is not None and since is None:
-        raise click.UsageError("--complete requires --since, because a complete feed does not refer to another")
-    if complete is not None and (not is_uri(complete) or "#" in complete):
-        raise click.UsageError(f"--complete must be an absolute address without a fragment, not {complete}")
-    if sync and form not in _SHARED:
-        name = WRITERS[form].name
-        raise click.UsageError(
-            f"--sync requires --to atom, or --to opml for outlines: {name} cannot carry entries unchanged, and one "
-            "version would have two contents"
-        )
+Exported = tuple[FeedExport, int]
 
 
-async def _export(
-    service: FeedService,
-    *,
-    name: str,
-    form: str,
-    output: Path | None,
-    sync: bool,
-    since_us: int | None,
-    complete: str,
-) -> tuple[FeedExport, int]:
-    located = await service.read(partial(_located, name=name))
+def export(config: Path | None, work: Callable[[FeedService], Coroutine[None, None, Exported]]) -> Exported:
+    """Export from the store of the configuration."""
+    # Expired items are removed first, and a filtered view may have to update the filter index: both are writes.
+    return run_offline(config, work, OpenMode.WRITE)
+
+
+async def _export(service: FeedService, *, name: str, form: str, output: Path | None) -> Exported:
+    located = await locate_view(service, name)
     view = located.view if located.view.smart else CREATED
-    # Changes during the export are later than these bounds, so the next export has them.
-    node = located.node
-    is_sse = node.options.sync_dialect == SSE
-    window, after = FeedWindow.of_all(node.created_us, node.last_modified_us, sse=is_sse), None
-    if since_us is None:
-        sharing = window.complete_sharing(sse=is_sse)
-    else:
-        view = replace(view, order=Order.MODIFIED)
-        window = replace(window, since_us=min(since_us, window.until_us))
-        sharing, after = window.sharing(complete, sse=is_sse), Edge(window.since_us, -1)
+    plan = ExportPlan(located, replace(view, sync=False), f"{name} to {WRITERS[form].name}")
+    return await export_view(service, plan, lambda job: write_out(form, job, output))
+
+
+async def locate_view(service: FeedService, name: str) -> LocatedNode:
+    """Return the node or view that is to be exported. Raises FeedError."""
+    return await service.read(partial(_located, name=name))
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """The items that are to be exported: those of a view that come after an edge. `what` is the text of the progress
+    bar."""
+
+    located: LocatedNode
+    view: View
+    what: str
+    after: Edge | None = None
+
+
+async def export_view(service: FeedService, plan: ExportPlan, write: Callable[[FeedExport], None]) -> Exported:
+    """Write items as a document, and return the document and the number of its items. `write` runs in a thread."""
     with progress_bar() as progress:
-        task = progress.add_task(f"{name} to {WRITERS[form].name}", total=None)
-        exported = _Exported(service, located, replace(view, sync=sync), asyncio.get_running_loop(), after)
+        task = progress.add_task(plan.what, total=None)
+        exported = _Exported(service, plan, asyncio.get_running_loop())
         items = exported.items(lambda done, total: progress.update(task, completed=done, total=total))
-        job = FeedExport(_head(service, located), items, time.time_ns() // 1000, keys=True)
-        if sync:
-            await asyncio.to_thread(write_pieces, _SHARED[form](job, sharing), output)
-        else:
-            await asyncio.to_thread(write_out, form, job, output)
+        job = FeedExport(_head(service, plan.located), items, time.time_ns() // 1000, keys=True)
+        await asyncio.to_thread(write, job)
     job.losses += exported.losses
     return job, exported.count
 
@@ -316,22 +246,20 @@ class _Exported:
     """
 
     service: FeedService
-    located: LocatedNode
-    view: View
+    plan: ExportPlan
     loop: asyncio.AbstractEventLoop
-    after: Edge | None = None
     count: int = 0
     losses: list[FormatLoss] = field(default_factory=list)
 
     def items(self, on_progress: Callable[[int, int], None]) -> Iterator[Item]:
         """Yield all items. Raises StoreError."""
-        total = self._read(lambda tx, _context: tx.count(self.located.node.node_no, self.view))
-        after = self.after
-        while chunk := self._read(partial(_slice, located=self.located, view=self.view, after=after)):
+        located, view, after = self.plan.located, self.plan.view, self.plan.after
+        total = self._read(lambda tx, _context: tx.count(located.node.node_no, view))
+        while chunk := self._read(partial(_slice, located=located, view=view, after=after)):
             yield from (item for item in chunk if not item.damaged)
             self.losses += [FormatLoss(item.id, _DAMAGED) for item in chunk if item.damaged]
             last = chunk[-1]
-            after = Edge(last.created_us if self.view.order is Order.CREATED else last.modified_us, last.item_no)
+            after = Edge(last.created_us if view.order is Order.CREATED else last.modified_us, last.item_no)
             self.count += len(chunk)
             on_progress(self.count, max(total, self.count))
 

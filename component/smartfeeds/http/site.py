@@ -15,7 +15,6 @@ from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.requests import GetFile
 from smartfeeds.features.authoring.uploads import Files, Uploads
 from smartfeeds.features.cloud.http import CloudDoors, CloudRequests
-from smartfeeds.features.documents.http import document_writers
 from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.features.pages.api_docs import ApiDocs
 from smartfeeds.features.pages.feed_page import Pages
@@ -28,11 +27,12 @@ from smartfeeds.features.pages.search import Searches
 from smartfeeds.features.pages.theme import Themes
 from smartfeeds.features.polling.http import SourcePushEndpoint, SourcePushes
 from smartfeeds.features.prefetch.local_files import GetEnclosure
-from smartfeeds.features.sync_documents.http import CompleteFeeds, is_complete
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import CallReader, HttpCall, Network
 from smartfeeds.http.changes import Changes
+from smartfeeds.http.complete import CompleteFeeds, is_complete
+from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds

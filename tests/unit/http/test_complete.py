@@ -12,9 +12,9 @@ from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.view import CREATED
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.sync_documents.http import CompleteFeeds, is_complete
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 
 KEY_US = 1_767_225_600_000_000
@@ -75,7 +75,7 @@ def call() -> HttpCall:
 
 async def begin(pulls: Pulls, monkeypatch: pytest.MonkeyPatch) -> tuple[Reader, "asyncio.Task[Any]"]:
     reader = Reader()
-    monkeypatch.setattr("smartfeeds.features.sync_documents.http.web.StreamResponse", Mock(return_value=reader))
+    monkeypatch.setattr("smartfeeds.http.complete.web.StreamResponse", Mock(return_value=reader))
     complete = CompleteFeeds(pulls, Mock(), "feeds.example.org")
     return reader, asyncio.ensure_future(complete.get(call()))
 

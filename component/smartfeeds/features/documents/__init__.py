@@ -2,4 +2,4 @@
 
 from smartfeeds.app.feature import Feature
 
-DOCUMENTS = Feature("documents")
+DOCUMENTS = Feature("documents", commands={"convert": "smartfeeds.features.documents.command"})

@@ -68,7 +68,7 @@ def with_from(command: click.Command) -> click.Command:
             if host or kind or mirror or dry_run:
                 raise click.UsageError("--host, --kind, --mirror and --dry-run require --from")
             return read_document(source=document_source(source), node=single_node(nodes), **others)
-        if any(others[name] for name in _DOCUMENT_ONLY):
+        if any(others.get(name) for name in _DOCUMENT_ONLY):
             raise click.UsageError(
                 "--from does not work with --sync, --own-edits, --lenient, --base or --allow-private"
             )

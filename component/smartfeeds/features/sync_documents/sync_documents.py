@@ -207,7 +207,7 @@ def _partial(sharing: Sharing, *, behind: bool) -> str:
     return f"{text}. Older changes may be missing here, so import the complete feed too"
 
 
-def as_json(document: SyncDocument) -> dict[str, object]:
+def merge_report(document: SyncDocument) -> dict[str, object]:
     """Return the result of an import as JSON."""
     merge = document.merge
     return {

@@ -21,10 +21,10 @@ from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import Order, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.documents.http import SHARED
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known, representation_mark
+from smartfeeds.http.documents import SHARED
 from smartfeeds.http.encode import PageAddress, complete_sharing, head_of, items_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
 from smartfeeds.http.replies import Reply, access_headers, begin_stream

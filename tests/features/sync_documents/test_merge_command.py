@@ -14,7 +14,7 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.opml import read_outline
 from support.shell import Run, shell_in
 
-CORPUS = Path(__file__).parents[1] / "corpus" / "data"
+CORPUS = Path(__file__).parents[2] / "corpus" / "data"
 EMPTY = b'<feed xmlns="http://www.w3.org/2005/Atom"><title>T</title></feed>'
 
 

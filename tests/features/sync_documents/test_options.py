@@ -24,7 +24,7 @@ from support.service import stored_service
 from support.shell import shell_in
 
 Run = Callable[..., Result]
-CORPUS = Path(__file__).parents[1] / "corpus" / "data"
+CORPUS = Path(__file__).parents[2] / "corpus" / "data"
 HEAD = (
     f'<feed xmlns="http://www.w3.org/2005/Atom" xmlns:sx="{FEEDSYNC_NS}"><id>urn:x:f</id>'
     "<title>Plans</title><subtitle>All of them</subtitle><updated>2026-01-03T10:00:00Z</updated>"

@@ -10,13 +10,13 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import Slice
 from smartfeeds.core.token import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
 from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.session import Session
-from smartfeeds.features.authoring.file import FeedFile
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.core.files import FeedFile, StoredFile, file_id_of, file_ids, media_type_of, safe_name
 from smartfeeds.errors import StoreError
-from smartfeeds.features.authoring.file import FeedFile, StoredFile, file_id_of, file_ids, media_type_of, safe_name
 from smartfeeds.store import files
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.store.files import ABANDONED_S, BUFFER_BYTES, LOCK, NEW, FileFolder, PendingFile, copy_files

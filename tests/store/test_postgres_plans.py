@@ -22,6 +22,7 @@ from psycopg import sql
 
 import smartfeeds
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
+from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import (
     Affiliation,
     Edge,
@@ -41,7 +42,6 @@ from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.features.accounts.session import Session
-from smartfeeds.features.authoring.file import FeedFile
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind

@@ -38,10 +38,10 @@ from smartfeeds.app.config_types import (
     Seconds,
     SettingsSection,
 )
+from smartfeeds.core.files import LOGO_TYPES
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
-from smartfeeds.features.authoring.file import LOGO_TYPES
 
 S = TypeVar("S", bound=SettingsSection)
 

@@ -5,6 +5,7 @@ from ipaddress import ip_network
 from smartfeeds.app.config import Settings
 from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions
+from smartfeeds.parts import Parts
 
 
 def http_options(settings: Settings, body_bytes: int) -> HttpOptions:
@@ -29,3 +30,10 @@ def http_options(settings: Settings, body_bytes: int) -> HttpOptions:
             unread_s=http.unread_s,
         ),
     )
+
+
+def add_parts(parts: Parts, *running: object | None) -> None:
+    """Adds what runs of features that are not yet run from their `Feature.run`. None is a part that is switched off."""
+    for part in running:
+        if part is not None:
+            parts.add(part)

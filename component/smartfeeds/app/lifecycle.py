@@ -17,7 +17,7 @@ from smartfeeds import __version__, system
 from smartfeeds.app.background import BackgroundTasks
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Host, run_all
-from smartfeeds.app.http_setup import http_options
+from smartfeeds.app.http_setup import add_parts, http_options
 from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.sides import http_sides, xmpp_side
@@ -245,6 +245,7 @@ class App:
         self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
         self.cloud = make_cloud(settings, self.service, self._callbacks, self.dispatcher, clock)
         self._webhooks = tuple(server for server in (self.hub, self.cloud) if server is not None)
+        add_parts(host.parts, self.hub, self.cloud, self.polls.inbox, self.polls.prefetch)
         health = Health(self._unready, metrics_text, tuple(ip_network(text) for text in settings.http.metrics_from))
         self.site = (
             Site(
@@ -260,10 +261,6 @@ class App:
                     shared_sign_ins.ask if settings.http.base_url else None,
                     chat=self.bot is not None,
                 ),
-                self.hub,
-                self.cloud,
-                self.polls.inbox,
-                self.polls.prefetch.files,
                 http_sides(),
                 host.parts,
             )

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from smartfeeds.core.files import media_type_of
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.file import media_type_of
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import Entry, EntryLink, EntryText, TextKind
 from smartfeeds.formats.entry_builder import EntryBuilder

@@ -83,6 +83,13 @@ class PageAddress(NamedTuple):
         return self.page_url(until=f"cursor:{first}") if answer.older and first else ""
 
 
+class FeedLinks(NamedTuple):
+    """What the documents of every feed name: whether it has a hub, and the cloud of this service, None without one."""
+
+    has_hub: bool = False
+    cloud: OwnCloud | None = None
+
+
 def items_of(answer: FeedPage) -> tuple[Item, ...]:
     """The items of a page, oldest first."""
     return answer.page.items if answer.page is not None else ()

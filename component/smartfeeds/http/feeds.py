@@ -15,12 +15,11 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.pages.feed_style import STYLED_HEADERS, XML, style_language, with_style
 from smartfeeds.features.pages.frame import PAGE_HEADERS, Frame, ReadWriting, frame_of
 from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local
-from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unless_known
-from smartfeeds.http.encode import Encoder, PageAddress, in_callback, is_feed, items_of, last_cursor
+from smartfeeds.http.encode import Encoder, FeedLinks, PageAddress, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
@@ -177,8 +176,7 @@ class Feeds:
         *,
         poll_default_s: int,
         poll_max_s: int,
-        has_hub: bool,
-        cloud: OwnCloud | None,
+        links: FeedLinks,
     ) -> None:
         self._pull = pull
         self._authenticate = authenticate
@@ -190,8 +188,7 @@ class Feeds:
         self._writing = writing
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
-        self._has_hub = has_hub
-        self._cloud = cloud
+        self._links = links
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
         self._making = asyncio.Lock()
         self._making_document = asyncio.Lock()
@@ -237,9 +234,9 @@ class Feeds:
         sized = query.max is None or (form is n.ATOM and query.sync)
         document = query.since is None and query.until is None and (reader or bool(call.suffix and sized))
         window = document or (query.since is None and query.until == "")
-        hub_url = f"{call.site_url}{hub_path(call.name)}" if self._has_hub else ""
+        hub_url = f"{call.site_url}{hub_path(call.name)}" if self._links.has_hub else ""
         query = query._replace(timeout_s=None)
-        place = PageAddress(call.site_url, call.name, query, hub_url, self._cloud, window)
+        place = PageAddress(call.site_url, call.name, query, hub_url, self._links.cloud, window)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         frame = frame_of(call) if form is n.HTML else None
         style = style_language(call, form) if reader and call.suffix and not query.callback else ""

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from smartfeeds.core.files import media_type_of
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.file import media_type_of
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.uploads import UploadName, Uploads
 from smartfeeds.formats.entry import EntryLink, EntryText, TextKind

@@ -11,16 +11,13 @@ from smartfeeds.features.administration import http as admin
 from smartfeeds.features.administration import pages as web_admin
 from smartfeeds.features.administration.page_sections import SECTIONS
 from smartfeeds.features.authoring import editor, micropub
-from smartfeeds.features.authoring import http as files
-from smartfeeds.features.cloud import http as cloud
-from smartfeeds.features.hub import http as hub
 from smartfeeds.features.pages import api_docs, outlines, search, theme
 from smartfeeds.features.pages import image_requests as images
 from smartfeeds.features.pages import river_http as river
 from smartfeeds.features.pages import static_files as static
-from smartfeeds.features.polling import http as source_pushes
 from smartfeeds.http import entries, feeds, health, lists, openapi, publishing, requirements
 from smartfeeds.http import negotiation as n
+from smartfeeds.http import stored_files as files
 from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route
 
@@ -35,7 +32,6 @@ class Handlers:
     searches: search.Searches
     entries: entries.Entries
     publishing: publishing.Publishing
-    enclosures: files.FileReplies
     files: files.FileReplies
     micropub: micropub.Micropub
     outlines: outlines.Outlines
@@ -49,9 +45,6 @@ class Handlers:
     sign_in: sign_in.SignInPages
     themes: theme.Themes
     editor: editor.Editor
-    hub: hub.HubEndpoint
-    cloud: cloud.CloudDoors
-    pushes: source_pushes.SourcePushEndpoint
 
 
 def _tables() -> Iterator[Route[Handlers]]:
@@ -70,6 +63,9 @@ def _submit(section: web_admin.Section, handlers: Handlers) -> Handler:
     return partial(handlers.web_admin.submit, section)
 
 
+_GET_FILE = files.file_operation("getFile", "A file that belongs to a feed, or a part of it")
+
+
 # fmt: off
 TABLE: tuple[Route[Handlers], ...] = (
     Route("GET", "/feeds", "feeds", lists.LIST_REDIRECT, lambda _: lists.redirect),
@@ -77,7 +73,6 @@ TABLE: tuple[Route[Handlers], ...] = (
     Route("GET", "/feeds.json", "feeds", lists.list_document(n.JSON), lambda h: h.lists.get),
     Route("GET", "/feeds.opml", "feeds", lists.list_document(n.OPML), lambda h: h.lists.get),
     Route("GET", "/feeds.nno", "feeds", lists.list_document(n.NNO), lambda h: h.lists.get),
-    Route("POST", "/feeds/{name}/hub/", "hub", hub.HUB_REQUEST, lambda h: h.hub.post),
     Route("GET", "/feeds/{name}/", "feed", feeds.PULL, lambda h: h.pull),
     Route("PUT", "/feeds/{name}/", "feed", publishing.CREATE_FEED, lambda h: h.publishing.create_feed),
     Route("PATCH", "/feeds/{name}/", "feed", admin.PATCH_FEED, lambda h: h.admin.configure),
@@ -93,8 +88,7 @@ TABLE: tuple[Route[Handlers], ...] = (
     Route("GET", "/micropub/{name}", "micropub", micropub.QUERY, lambda h: h.micropub.query),
     Route("POST", "/micropub/{name}", "micropub", micropub.CREATE, lambda h: h.micropub.post),
     Route("POST", "/media/{name}", "micropub", micropub.MEDIA, lambda h: h.micropub.media),
-    Route("GET", "/files/{name}/{id}", "files", files.GET_FILE, lambda h: h.files.get),
-    Route("GET", "/enclosures/{name}/{id}", "enclosures", files.GET_ENCLOSURE, lambda h: h.enclosures.get),
+    Route("GET", "/files/{name}/{id}", "files", _GET_FILE, lambda h: h.files.get),
     Route("GET", f"{urls.ABOUT}{{name}}/", "about", requirements.GET_REQUIREMENTS, lambda h: h.requirements.get),
     Route("GET", "/options/{name}/", "options", admin.GET_OPTIONS, lambda h: h.admin.get_options),
     Route("GET", "/members/{name}/", "members", admin.LIST_MEMBERS, lambda h: h.admin.members),
@@ -115,12 +109,6 @@ TABLE: tuple[Route[Handlers], ...] = (
     Route("GET", "/admin/feeds/{name}/", "admin", web_admin.FEED, lambda h: h.web_admin.feed),
     Route("POST", "/admin/feeds/{name}/", "admin", web_admin.FEED_FORM, lambda h: h.web_admin.submit_feed),
     Route("GET", f"{urls.IMAGES}{{digest}}", "images", images.GET_IMAGE, lambda h: h.images.get),
-    Route("POST", urls.HUB, "hub", hub.HUB_REQUEST_FOR_ANY, lambda h: h.hub.post),
-    Route("POST", urls.CLOUD_FORM, "cloud", cloud.REGISTER_BY_FORM, lambda h: h.cloud.by_form),
-    Route("POST", urls.CLOUD_RPC, "cloud", cloud.REGISTER_BY_XML_RPC, lambda h: h.cloud.by_xml_rpc),
-    Route("POST", urls.CLOUD_SOAP, "cloud", cloud.REGISTER_BY_SOAP, lambda h: h.cloud.by_soap),
-    Route("GET", f"{urls.PUSH}{{token}}", "push", source_pushes.CHECK_PUSH, lambda h: h.pushes.get),
-    Route("POST", f"{urls.PUSH}{{token}}", "push", source_pushes.RECEIVE_PUSH, lambda h: h.pushes.post),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from smartfeeds.features.pages.frame import ReadWriting
 from smartfeeds.http.authentication import Authenticator, NobodyKnown
 from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.encode import FeedLinks
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
@@ -56,11 +57,13 @@ MakeAuthenticator = Callable[[Handle, BodyReader, str, Parts], Authenticator]
 @dataclass(frozen=True, slots=True)
 class HttpSide(Generic[H]):
     """The routes of a part, and the function that makes the object with their handlers. `authenticator` is None for
-    parts that do not recognise users."""
+    parts that do not recognise users. `links` adds to the links of documents; its parameters are those of the parts
+    before, and what features run."""
 
     routes: tuple[Route[H], ...]
     handlers: Callable[[SiteTools], H]
     authenticator: MakeAuthenticator | None = None
+    links: Callable[[FeedLinks, Parts], FeedLinks] | None = None
 
 
 def authenticator_of(
@@ -69,6 +72,15 @@ def authenticator_of(
     """Returns what recognises users: that of the feature that has one."""
     makers = [side.authenticator for side in sides if side.authenticator is not None]
     return makers[0](handle, bodies, domain, parts) if makers else NobodyKnown()
+
+
+def links_of(sides: Iterable[HttpSide[Any]], parts: Parts) -> FeedLinks:
+    """Returns what the documents of every feed name."""
+    links = FeedLinks()
+    for side in sides:
+        if side.links is not None:
+            links = side.links(links, parts)
+    return links
 
 
 def resources(parts: Iterable[tuple[tuple[Route[Any], ...], Any]]) -> tuple[Resource, ...]:

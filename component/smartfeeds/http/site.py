@@ -9,13 +9,10 @@ from smartfeeds.features.accounts.pages import SignInPages, XmppSignIn
 from smartfeeds.features.administration.http import Administration
 from smartfeeds.features.administration.pages import WebAdmin
 from smartfeeds.features.authoring.editor import Editor
-from smartfeeds.features.authoring.http import FileReplies, StoredFiles
 from smartfeeds.features.authoring.micropub import Micropub
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.requests import GetFile
 from smartfeeds.features.authoring.uploads import Files, Uploads
-from smartfeeds.features.cloud.http import CloudDoors, CloudRequests
-from smartfeeds.features.hub.http import HubEndpoint, HubRequests
 from smartfeeds.features.pages.api_docs import ApiDocs
 from smartfeeds.features.pages.feed_page import Pages
 from smartfeeds.features.pages.image_requests import ImageFetcher, Images
@@ -25,8 +22,6 @@ from smartfeeds.features.pages.river_http import Rivers
 from smartfeeds.features.pages.river_page import RiverPages
 from smartfeeds.features.pages.search import Searches
 from smartfeeds.features.pages.theme import Themes
-from smartfeeds.features.polling.http import SourcePushEndpoint, SourcePushes
-from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import CallReader, HttpCall, Network
@@ -46,7 +41,8 @@ from smartfeeds.http.requirements import Requirements
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import TABLE, Handlers, document
 from smartfeeds.http.server import ConnectionLimits, HttpListener
-from smartfeeds.http.side import HttpSide, SiteTools, authenticator_of, resources
+from smartfeeds.http.side import HttpSide, SiteTools, authenticator_of, links_of, resources
+from smartfeeds.http.stored_files import FileReplies
 from smartfeeds.http.streams import Streams
 from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle, ask
@@ -88,15 +84,12 @@ class Site:
         admit: Admit,
         files: Files,
         xmpp: XmppSignIn,
-        hub: HubRequests | None,
-        cloud: CloudRequests | None,
-        pushes: SourcePushes | None,
-        enclosures: StoredFiles | None,
         sides: Sequence[HttpSide[Any]],
         parts: Parts,
     ) -> None:
         self._handle = handle
         encoder = Encoder()
+        links = links_of(sides, parts)
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
         authenticator = authenticator_of(sides, handle, bodies, options.domain, parts)
         self._changes = changes = Changes(handle)
@@ -115,8 +108,7 @@ class Site:
             editor.writing,
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
-            has_hub=hub is not None,
-            cloud=None if cloud is None else cloud.own,
+            links=links,
         )
         self._complete = CompleteFeeds(self._pull, authenticator.authenticate, options.domain)
         self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=options.heartbeat_s)
@@ -133,9 +125,8 @@ class Site:
                 changes.perform, handle, authenticator.read_token, options.domain, bodies, uploads, entries
             ),
             files=FileReplies(handle, options.domain, files, GetFile),
-            enclosures=FileReplies(handle, options.domain, enclosures, GetEnclosure),
             outlines=Outlines(handle, changes.perform, options.domain, bodies, editor.writing),
-            requirements=Requirements(self._pull, options.domain, has_hub=hub is not None),
+            requirements=Requirements(self._pull, options.domain, has_hub=links.has_hub),
             health=health,
             openapi=OpenApiDocument(content),
             api_docs=ApiDocs(content),
@@ -145,9 +136,6 @@ class Site:
             editor=editor,
             sign_in=SignInPages(handle, authenticator.read_token, bodies, options.domain, xmpp),
             themes=Themes(bodies),
-            hub=HubEndpoint(hub, bodies),
-            cloud=CloudDoors(cloud, bodies),
-            pushes=SourcePushEndpoint(pushes, bodies),
         )
         routes = resources([(TABLE, self.handlers), *((side.routes, side.handlers(tools)) for side in sides)])
         self.router = HttpRouter(CallReader(options.proxies, options.base_url, parts), routes, authenticator, observe)

@@ -13,7 +13,6 @@ from smartfeeds.core.touches import Touch
 from smartfeeds.features.administration import work as admin_work
 from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.authoring import requests as files
-from smartfeeds.features.authoring import writing
 from smartfeeds.features.mirrors import requests as admin_mirrors
 from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import requests as admin_sources
@@ -33,6 +32,7 @@ from smartfeeds.service import (
     pulls,
     standing,
     subscriptions,
+    writing,
 )
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar, TypeVarTuple
 
+from smartfeeds.core.files import StoredFile
 from smartfeeds.core.stores import FILES_SUFFIX
 from smartfeeds.errors import StoreError
-from smartfeeds.features.authoring.file import StoredFile
 
 NEW = "new"  # the folder of files that are being written
 LOCK = "lock"  # the file that processes lock

@@ -1,9 +1,9 @@
-"""Files of feeds in SQL, and which items refer to them (`features.authoring.file`)."""
+"""Files of feeds in SQL, and which items refer to them (`core.files`)."""
 
 from collections.abc import Collection
 
+from smartfeeds.core.files import MARK, FeedFile, file_ids
 from smartfeeds.core.model import Item
-from smartfeeds.features.authoring.file import MARK, FeedFile, file_ids
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import FILE, FILE_USE
 

@@ -22,7 +22,6 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.uploads import Uploads
-from smartfeeds.features.authoring.writing import GetWriting, WritingShown
 from smartfeeds.features.pages.differences import Differences
 from smartfeeds.features.pages.entry_page import comments_node
 from smartfeeds.features.pages.frame import Writing, frame_of, page_reply
@@ -50,6 +49,7 @@ from smartfeeds.service.requests import (
     Published,
     Retract,
 )
+from smartfeeds.service.writing import GetWriting, WritingShown
 from smartfeeds.texts import Texts
 
 PREVIEW = "preview"

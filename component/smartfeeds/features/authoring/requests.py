@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
+from smartfeeds.core.files import ID_CHARACTERS, FeedFile, StoredFile, file_id_of
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.file import ID_CHARACTERS, FeedFile, StoredFile, file_id_of
 from smartfeeds.service.context import Context, find_for, locate_for, no_such_node
-from smartfeeds.service.requests import Answer, NodeRequest
+from smartfeeds.service.requests import Answer, FileShown, NodeRequest
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -43,16 +43,6 @@ class GetFile(NodeRequest):
     """A file of a feed, for the readers of the feed."""
 
     file_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileShown(Answer):
-    """A file of a feed. `public`: everybody may read the feed. `tag` identifies the bytes: another content has another
-    tag."""
-
-    file: FeedFile
-    public: bool
-    tag: str
 
 
 def plan_upload(tx: ReadTx, context: Context, request: PlanUpload) -> UploadPlan:

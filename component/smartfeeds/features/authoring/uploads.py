@@ -11,16 +11,17 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import IO, Protocol, Self
 
+from smartfeeds.core.files import OCTETS, StoredFile, media_type_of, safe_name
 from smartfeeds.core.urls import FILES, entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.file import OCTETS, StoredFile, media_type_of, safe_name
-from smartfeeds.features.authoring.requests import AddFile, FileShown, PlanUpload, UploadPlan, too_little_space
+from smartfeeds.features.authoring.requests import AddFile, PlanUpload, UploadPlan, too_little_space
 from smartfeeds.formats.entry import EntryLink
 from smartfeeds.http.bodies import SPILLED_BYTES, check_coding, content_too_large, invite, paced
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.quotas import Quota
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.requests import FileShown
 
 AT_ONCE = 4  # uploads of one user
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}")

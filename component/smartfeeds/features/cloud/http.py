@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Protocol
 
+from smartfeeds.core.urls import CLOUD_FORM, CLOUD_RPC, CLOUD_SOAP
 from smartfeeds.features.cloud import soap, xml_rpc
+from smartfeeds.features.cloud.cloud import CloudServer
 from smartfeeds.features.cloud.messages import (
     XML_TYPE,
     CloudAnswer,
@@ -21,15 +22,17 @@ from smartfeeds.features.cloud.messages import (
 )
 from smartfeeds.features.cloud.protocol import HELLO, MAX_BODY_BYTES, CloudRequest, CloudRequestError, read_form
 from smartfeeds.features.cloud.remote_calls import RemoteCall, RemoteCallError
-from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import BodyReader, unsupported
+from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.encode import FeedLinks
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema
 from smartfeeds.http.operations import Content, Operation
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.side import HttpSide, Route, SiteTools
+from smartfeeds.parts import Parts
 from smartfeeds.threads import OwnThreads
 
 XML_AT_ONCE = 4  # messages that are read at a time
@@ -71,24 +74,12 @@ REGISTER_BY_SOAP = replace(
 )
 
 
-class CloudRequests(Protocol):
-    """The cloud, as `cloud` implements it."""
-
-    own: OwnCloud
-
-    def admit(self, address: str) -> None:
-        """Counts a request of a network address. Raises CloudRequestError beyond the rate, FeedError far beyond it."""
-
-    async def register(self, request: CloudRequest, address: str) -> str:
-        """Registers a callback, and returns the text for the caller. Raises CloudRequestError."""
-
-
 class CloudDoors:
-    """Handles registrations; `cloud` is None if it is off, or if the service has no public address."""
+    """Handles registrations. The cloud does not run if it is off, or if the service has no public address."""
 
-    def __init__(self, cloud: CloudRequests | None, bodies: BodyReader) -> None:
-        self._cloud = cloud
-        self._bodies = replace(bodies, limit_bytes=MAX_BODY_BYTES)
+    def __init__(self, tools: SiteTools) -> None:
+        self._cloud = tools.parts.find(CloudServer)
+        self._bodies = replace(tools.bodies, limit_bytes=MAX_BODY_BYTES)
         self._threads = OwnThreads(XML_AT_ONCE)
 
     async def by_form(self, call: HttpCall) -> Reply:
@@ -139,14 +130,14 @@ class CloudDoors:
             return _reply(soap.write_result(remote_call.name, success, f"{call.site_url}/"), XML_TYPE)
         return _reply(xml_rpc.write_result(success), XML_TYPE)
 
-    def _opened(self) -> CloudRequests:
+    def _opened(self) -> CloudServer:
         if self._cloud is None:
             text = "this service has no cloud, because its operator has switched it off or has not set http.base_url"
             raise HttpError(HTTPStatus.NOT_FOUND, text)
         return self._cloud
 
 
-async def _called(cloud: CloudRequests, call: HttpCall, remote_call: RemoteCall) -> bool:
+async def _called(cloud: CloudServer, call: HttpCall, remote_call: RemoteCall) -> bool:
     """The result of a procedure. Raises RemoteCallError for one that does not exist here."""
     if soap.element_name(remote_call.name) == HELLO:
         return True
@@ -158,7 +149,7 @@ async def _called(cloud: CloudRequests, call: HttpCall, remote_call: RemoteCall)
     return (await _registered(cloud, call, lambda: read_registration(remote_call))).success
 
 
-async def _registered(cloud: CloudRequests, call: HttpCall, read: Callable[[], CloudRequest]) -> CloudAnswer:
+async def _registered(cloud: CloudServer, call: HttpCall, read: Callable[[], CloudRequest]) -> CloudAnswer:
     try:
         cloud.admit(call.address)
         return CloudAnswer(True, await cloud.register(read(), call.address))
@@ -168,3 +159,19 @@ async def _registered(cloud: CloudRequests, call: HttpCall, read: Callable[[], C
 
 def _reply(body: bytes, media_type: str, status: HTTPStatus = HTTPStatus.OK) -> Reply:
     return Reply(body, media_type, status, _NO_STORE)
+
+
+def _links(links: FeedLinks, parts: Parts) -> FeedLinks:
+    cloud = parts.find(CloudServer)
+    return links if cloud is None else links._replace(cloud=cloud.own)
+
+
+HTTP = HttpSide(
+    (
+        Route("POST", CLOUD_FORM, "cloud", REGISTER_BY_FORM, lambda h: h.by_form),
+        Route("POST", CLOUD_RPC, "cloud", REGISTER_BY_XML_RPC, lambda h: h.by_xml_rpc),
+        Route("POST", CLOUD_SOAP, "cloud", REGISTER_BY_SOAP, lambda h: h.by_soap),
+    ),
+    CloudDoors,
+    links=_links,
+)

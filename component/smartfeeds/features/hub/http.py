@@ -6,17 +6,21 @@ the protocol demand. The query string of the address means nothing (A-22).
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Protocol
 
+from smartfeeds.core.urls import HUB
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackReader
+from smartfeeds.features.hub.hub import Hub
 from smartfeeds.features.hub.protocol import MAX_BODY_BYTES
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import BodyReader, unsupported
+from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.encode import FeedLinks
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import TEXT
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.side import HttpSide, Route, SiteTools
+from smartfeeds.parts import Parts
 
 _REQUIRED = ("hub.mode", "hub.callback", "hub.topic")
 _OTHERS = ("hub.lease_seconds", "hub.secret", "hub.verify", "hub.verify_token")
@@ -39,19 +43,12 @@ HUB_REQUEST = Operation(
 HUB_REQUEST_FOR_ANY = replace(HUB_REQUEST, name="hubRequestForAny", summary="The same for any feed: hub.topic names it")
 
 
-class HubRequests(Protocol):
-    """The hub, as `hub` implements it."""
-
-    async def request(self, body: bytes, feed: str, reader: CallbackReader, address: str) -> HTTPStatus:
-        """Serves the request of a subscriber, and returns the status of a success. Raises FeedError."""
-
-
 class HubEndpoint:
-    """Handles requests for the hub; it is None if the service has no public address."""
+    """Handles requests for the hub, which does not run if the service has no public address."""
 
-    def __init__(self, hub: HubRequests | None, bodies: BodyReader) -> None:
-        self._hub = hub
-        self._bodies = replace(bodies, limit_bytes=MAX_BODY_BYTES)
+    def __init__(self, tools: SiteTools) -> None:
+        self._hub = tools.parts.find(Hub)
+        self._bodies = replace(tools.bodies, limit_bytes=MAX_BODY_BYTES)
 
     async def post(self, call: HttpCall) -> Reply:
         """Subscribes or unsubscribes a callback. Raises FeedError, HttpError."""
@@ -70,3 +67,17 @@ def _reader(call: HttpCall) -> CallbackReader:
     if call.token is None or not call.bearer:
         return NOBODY
     return CallbackReader(call.token.jid, call.token.token_id)
+
+
+def _links(links: FeedLinks, parts: Parts) -> FeedLinks:
+    return links._replace(has_hub=parts.find(Hub) is not None)
+
+
+HTTP = HttpSide(
+    (
+        Route("POST", HUB, "hub", HUB_REQUEST_FOR_ANY, lambda h: h.post),
+        Route("POST", "/feeds/{name}/hub/", "hub", HUB_REQUEST, lambda h: h.post),
+    ),
+    HubEndpoint,
+    links=_links,
+)

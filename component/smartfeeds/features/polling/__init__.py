@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from smartfeeds.app.feature import Feature, Section
 
 if TYPE_CHECKING:
+    from smartfeeds.features.polling.http import SourcePushEndpoint
+    from smartfeeds.http.side import HttpSide
     from smartfeeds.store.row_readers import RowReader
 
 
@@ -32,10 +34,17 @@ def _row_readers() -> "tuple[RowReader, ...]":
     )
 
 
+def _http() -> "HttpSide[SourcePushEndpoint]":
+    from smartfeeds.features.polling.http import HTTP
+
+    return HTTP
+
+
 POLLING = Feature(
     "polling",
     commands={"source": "smartfeeds.features.polling.command"},
     settings=_settings,
     metrics=_metrics,
     row_readers=_row_readers,
+    http=_http,
 )

@@ -8,12 +8,14 @@ status that the protocols demand.
 import re
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import parse_qs, unquote_plus
 
+from smartfeeds.core.urls import PUSH
 from smartfeeds.features.cloud import soap, xml_rpc
 from smartfeeds.features.cloud.messages import read_notification, read_remote_call
 from smartfeeds.features.cloud.remote_calls import RemoteCallError
+from smartfeeds.features.polling.push_inbox import PushInbox
 from smartfeeds.features.polling.push_states import LONGEST_LEASE_S, MAX_PUSH_BYTES
 from smartfeeds.features.polling.source import PushKind
 from smartfeeds.features.polling.source_push import Delivery, HubCheck, IncomingPush
@@ -24,6 +26,7 @@ from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.quotas import Quota
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.side import HttpSide, Route, SiteTools
 from smartfeeds.threads import OwnThreads
 
 MAX_NOTIFICATION_BYTES: Final = 65_536
@@ -64,29 +67,10 @@ _STATUSES: Final = {
 }
 
 
-class SourcePushes(Protocol):
-    """The subscriptions, as `push_inbox` implements them. All methods raise StoreError."""
-
-    async def kind(self, token: str) -> PushKind | None:
-        """The kind of a path; NONE if its subscription is over, None if there never was one."""
-
-    async def check(self, token: str, check: HubCheck) -> bool:
-        """Takes the check of a hub. Returns whether it is about a subscription of ours."""
-
-    async def knows(self, token: str, url: str) -> bool:
-        """Whether the path is registered at a cloud for a feed."""
-
-    async def deliver(self, token: str, incoming: IncomingPush) -> Delivery:
-        """Takes a push of a hub."""
-
-    async def notify(self, token: str, url: str) -> Delivery:
-        """Takes the notification of a cloud."""
-
-
 class SourcePushEndpoint:
     """Handles requests to callback paths; `pushes` is None if the service has no public address."""
 
-    def __init__(self, pushes: SourcePushes | None, bodies: BodyReader) -> None:
+    def __init__(self, pushes: PushInbox | None, bodies: BodyReader) -> None:
         self._pushes = pushes
         self._bodies = replace(bodies, limit_bytes=MAX_PUSH_BYTES, timeout_s=BODY_S)
         self._reading = Quota(PUSHES_AT_ONCE)
@@ -104,7 +88,7 @@ class SourcePushEndpoint:
             raise _unknown()
         return Reply(text.encode(), PLAIN_TEXT, headers={"Cache-Control": "no-store"})
 
-    async def _checked(self, pushes: SourcePushes, call: HttpCall) -> str | None:
+    async def _checked(self, pushes: PushInbox, call: HttpCall) -> str | None:
         fields = _fields(call.query)
         check = HubCheck(
             fields.get("hub.mode", ""),
@@ -117,7 +101,7 @@ class SourcePushEndpoint:
             return None
         return "" if check.mode == "denied" else check.challenge
 
-    async def _challenged(self, pushes: SourcePushes, call: HttpCall) -> str | None:
+    async def _challenged(self, pushes: PushInbox, call: HttpCall) -> str | None:
         fields, raw = _fields(call.query), _RAW_CHALLENGE.search(call.query)
         challenge = fields.get("challenge", "")
         if len(challenge) > _MAX_CHALLENGE or _PRINTABLE.fullmatch(challenge) is None:
@@ -149,7 +133,7 @@ class SourcePushEndpoint:
         incoming = IncomingPush(body, tuple(signatures), charset_of(call), coding)
         return _reply(await pushes.deliver(call.subject, incoming))
 
-    async def _notified(self, pushes: SourcePushes, call: HttpCall) -> Reply:
+    async def _notified(self, pushes: PushInbox, call: HttpCall) -> Reply:
         body = await self._notifications.read(call, (n.WEB_FORM, _XML))
         if call.media_type == n.WEB_FORM:
             delivery = await pushes.notify(call.subject, _fields(body.decode("utf-8", "replace")).get("url", ""))
@@ -158,7 +142,7 @@ class SourcePushEndpoint:
             return _reply(delivery)
         return await self._called(pushes, call, body)
 
-    async def _called(self, pushes: SourcePushes, call: HttpCall, body: bytes) -> Reply:
+    async def _called(self, pushes: PushInbox, call: HttpCall, body: bytes) -> Reply:
         """The answer to a notification by XML-RPC or SOAP: whether its feed is one of ours (RSS-024, A-132)."""
         is_soap, notification = await self._threads(read_remote_call, body)
         try:
@@ -177,7 +161,7 @@ class SourcePushEndpoint:
             soap.write_result(notification.name, is_ours, _NAMESPACE) if is_soap else xml_rpc.write_result(is_ours)
         )
 
-    def _open(self) -> SourcePushes:
+    def _open(self) -> PushInbox:
         if self._pushes is None:
             raise _unknown()
         return self._pushes
@@ -214,3 +198,16 @@ def _lease_s(text: str) -> int | None:
     """The seconds of a lease, None if the hub does not say them."""
     lease_s = int(text) if _DIGITS.fullmatch(text) else 0
     return min(lease_s, LONGEST_LEASE_S) if lease_s else None
+
+
+def _handlers(tools: SiteTools) -> SourcePushEndpoint:
+    return SourcePushEndpoint(tools.parts.find(PushInbox), tools.bodies)
+
+
+HTTP = HttpSide(
+    (
+        Route("GET", f"{PUSH}{{token}}", "push", CHECK_PUSH, lambda h: h.get),
+        Route("POST", f"{PUSH}{{token}}", "push", RECEIVE_PUSH, lambda h: h.post),
+    ),
+    _handlers,
+)

@@ -1,6 +1,12 @@
 """Prefetched enclosures: files that entries link to, fetched before somebody asks."""
 
+from typing import TYPE_CHECKING
+
 from smartfeeds.app.feature import Feature, Section
+
+if TYPE_CHECKING:
+    from smartfeeds.http.side import HttpSide
+    from smartfeeds.http.stored_files import FileReplies
 
 
 def _settings() -> tuple[Section, ...]:
@@ -15,10 +21,17 @@ def _metrics() -> tuple[type, ...]:
     return (EnclosureReading,)
 
 
+def _http() -> "HttpSide[FileReplies]":
+    from smartfeeds.features.prefetch.http import HTTP
+
+    return HTTP
+
+
 PREFETCH = Feature(
     "prefetch",
     needs=("polling",),
     commands={"prefetch": "smartfeeds.features.prefetch.command"},
     settings=_settings,
     metrics=_metrics,
+    http=_http,
 )

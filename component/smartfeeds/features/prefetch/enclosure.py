@@ -13,8 +13,8 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from smartfeeds.core.files import media_type_of
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.authoring.file import media_type_of
 from smartfeeds.features.prefetch.windows import DailyWindow
 
 # So many windows with a failure, then the service gives an enclosure up (PRE-025).

@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
+from smartfeeds.core.files import media_type_of
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import SmartfeedsError
-from smartfeeds.features.authoring.file import media_type_of
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.downloads import (
     PAGE_BYTES,

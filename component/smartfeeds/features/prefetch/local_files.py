@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from smartfeeds.core.files import FeedFile, extension_of, safe_name
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.file import FeedFile, extension_of, safe_name
-from smartfeeds.features.authoring.requests import FileShown
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosures import is_alive
 from smartfeeds.formats.entry import enclosures_of
 from smartfeeds.service.context import Context, locate_for
-from smartfeeds.service.requests import NodeRequest
+from smartfeeds.service.requests import FileShown, NodeRequest
 from smartfeeds.service.requests.items import LocalFile
 from smartfeeds.store.base import ReadTx
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from zlib import crc32
 
+from smartfeeds.core.files import FeedFile
 from smartfeeds.core.filters import facet
 from smartfeeds.core.model import Item
 from smartfeeds.core.view import ANYTHING
-from smartfeeds.features.authoring.file import FeedFile
 from smartfeeds.features.privacy.block_rows import BlockReads, BlockWrites, to_erasure
 from smartfeeds.features.privacy.erasures import Erasure, dump_report
 from smartfeeds.features.privacy.person import Person

@@ -24,6 +24,7 @@ from smartfeeds.service.requests.discovery import NodeInfo as NodeInfo
 from smartfeeds.service.requests.discovery import NodeList as NodeList
 from smartfeeds.service.requests.items import FeedOrigin as FeedOrigin
 from smartfeeds.service.requests.items import FeedPage as FeedPage
+from smartfeeds.service.requests.items import FileShown as FileShown
 from smartfeeds.service.requests.items import GetItem as GetItem
 from smartfeeds.service.requests.items import ItemPrecondition as ItemPrecondition
 from smartfeeds.service.requests.items import ItemShown as ItemShown

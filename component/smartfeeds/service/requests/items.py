@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.page import ResultSetRequest
@@ -132,6 +133,16 @@ class LocalFile(NamedTuple):
     url: str
     media_type: str
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileShown(Answer):
+    """A file of a feed. `public`: everybody may read the feed. `tag` identifies the bytes: another content has another
+    tag."""
+
+    file: FeedFile
+    public: bool
+    tag: str
 
 
 @dataclass(frozen=True, slots=True)

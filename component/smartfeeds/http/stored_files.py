@@ -1,5 +1,4 @@
-"""Files of feeds over HTTP: `/files/NAME/ID` for uploads, `/enclosures/NAME/ID` for enclosures that were loaded in
-advance (PRE-032, PRE-033). Both have the access rules of the feed (RFC 9110 13, 14; RFC 6266).
+"""Files of feeds as responses, whole and in parts, with the access rules of the feed (RFC 9110 13, 14; RFC 6266).
 
 A browser shows pictures, sound and films of known types and saves everything else. No file can run as a page of this
 site: its type is not guessed, and its sandbox allows nothing.
@@ -7,8 +6,7 @@ site: its type is not guessed, and its sandbox allows nothing.
 
 import asyncio
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import IO, Protocol
@@ -17,18 +15,18 @@ from urllib.parse import quote
 import structlog
 from aiohttp import web
 
+from smartfeeds.core.files import OCTETS, SHOWN_TYPES, FeedFile, is_shown
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.file import OCTETS, SHOWN_TYPES, FeedFile, is_shown
-from smartfeeds.features.authoring.requests import FileShown, GetFile
-from smartfeeds.features.prefetch.local_files import GetEnclosure
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.requests import FileShown, Request
 
 _log = structlog.get_logger()
 
@@ -37,20 +35,19 @@ _NO_BYTES = re.compile(r"bytes=\s*-0+\s*")  # the last 0 bytes; aiohttp reads th
 _BYTES = {"type": "string", "format": "binary"}
 _RANGE = Parameter("Range", {"type": "string"}, "bytes=FIRST-LAST: a part of the file", "header")
 _CONTENT = dict.fromkeys((*sorted(SHOWN_TYPES), OCTETS), _BYTES)
-GET_FILE = Operation(
-    "getFile",
-    "A file that belongs to a feed, or a part of it",
-    {200: _CONTENT, 206: _CONTENT},
-    errors=(416,),
-    parameters=(IF_NONE_MATCH, _RANGE),
-    scope=TokenScope.READ,
-    cors=True,
-)
 
 
-GET_ENCLOSURE = replace(
-    GET_FILE, name="getEnclosure", summary="An enclosure that was loaded in advance, or a part of it"
-)
+def file_operation(name: str, summary: str) -> Operation:
+    """The operation that returns a file, or a part of it."""
+    return Operation(
+        name,
+        summary,
+        {200: _CONTENT, 206: _CONTENT},
+        errors=(416,),
+        parameters=(IF_NONE_MATCH, _RANGE),
+        scope=TokenScope.READ,
+        cors=True,
+    )
 
 
 class StoredFiles(Protocol):
@@ -62,10 +59,10 @@ class StoredFiles(Protocol):
 
 class FileReplies:
     """Handles GET and HEAD of files in `files`, None if there are none. `service` is the address of the service,
-    `request` asks it for a file."""
+    `request` makes the request for a file, from the actor, that address, the feed and the id of the file."""
 
     def __init__(
-        self, handle: Handle, service: str, files: StoredFiles | None, request: type[GetFile | GetEnclosure]
+        self, handle: Handle, service: str, files: StoredFiles | None, request: Callable[[Jid, str, str, str], Request]
     ) -> None:
         self._handle = handle
         self._service = service

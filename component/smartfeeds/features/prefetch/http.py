@@ -1,0 +1,16 @@
+"""Enclosures that were loaded in advance, over HTTP: `/enclosures/NAME/ID` (PRE-032, PRE-033)."""
+
+from smartfeeds.features.prefetch.local_files import GetEnclosure
+from smartfeeds.features.prefetch.setup import Prefetch
+from smartfeeds.http.side import HttpSide, Route, SiteTools
+from smartfeeds.http.stored_files import FileReplies, file_operation
+
+GET_ENCLOSURE = file_operation("getEnclosure", "An enclosure that was loaded in advance, or a part of it")
+
+
+def _handlers(tools: SiteTools) -> FileReplies:
+    prefetch = tools.parts.find(Prefetch)
+    return FileReplies(tools.handle, tools.domain, None if prefetch is None else prefetch.files, GetEnclosure)
+
+
+HTTP = HttpSide((Route("GET", "/enclosures/{name}/{id}", "enclosures", GET_ENCLOSURE, lambda h: h.get),), _handlers)

@@ -29,10 +29,10 @@ from smartfeeds.core.model import (
     Subscription,
     SubscriptionState,
 )
+from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.errors import StoreError
-from smartfeeds.features.pages.river import NodePlace
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.sqlite import SqliteStore

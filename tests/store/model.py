@@ -31,12 +31,12 @@ from smartfeeds.core.model import (
     Subscription,
     SubscriptionState,
 )
+from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.features.attachments.names import is_listed
-from smartfeeds.features.pages.river import NodePlace
 from store.values import read_payload
 
 T = TypeVar("T")

@@ -35,6 +35,7 @@ from smartfeeds.core.model import (
     Slice,
     SubscriptionState,
 )
+from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.token import Token, TokenScope
@@ -46,7 +47,6 @@ from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
-from smartfeeds.features.pages.river import NodePlace
 from smartfeeds.features.polling.push_states import dump_details, new_push
 from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry

@@ -15,9 +15,9 @@ import pytest
 
 from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange, Mark, Node, NodeEvent, Slice
+from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.features.pages.river import NodePlace
 from smartfeeds.store import sqlite_engine
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.indexer import ReadAhead

@@ -14,6 +14,7 @@ from itertools import chain
 
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import Item, Node
+from smartfeeds.core.node_place import NODE_PLACE, parse_node_place
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.token import ALL_FEEDS
@@ -22,8 +23,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.documents.ess import NnoEntry, write_nno
 from smartfeeds.features.pages.feed_list import ListPage, feed_list
 from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of
-from smartfeeds.features.pages.river import NODE_PLACE, parse_node_place
-from smartfeeds.features.pages.river_requests import ChangedNodes, GetChangedNodes, GetHeadlines, Headlines
+from smartfeeds.features.pages.river_requests import GetHeadlines, Headlines
 from smartfeeds.features.polling.lists import GetListedSources, ListedSources
 from smartfeeds.features.polling.source import Source
 from smartfeeds.formats.entry import read_entry
@@ -42,6 +42,7 @@ from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Ope
 from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.discovery import ChangedNodes, GetChangedNodes
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 
 LISTED = 10_000  # feeds in an OPML or NNO document

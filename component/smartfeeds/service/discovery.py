@@ -5,8 +5,9 @@ from functools import partial
 from typing import Protocol
 
 from smartfeeds.core.model import Affiliation, KeyRange, Node
+from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.options import NodeOptions
-from smartfeeds.core.page import PagePlan
+from smartfeeds.core.page import PagePlan, ResultSetRequest
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, find_for, governor_of, is_admin, locate_for
@@ -40,6 +41,23 @@ class GetAddressInfo(Request):
 @dataclass(frozen=True, slots=True)
 class ServiceDescription(Answer):
     """No feed has the requested address, so the response describes the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetChangedNodes(Request):
+    """The nodes that lists show to the actor, by last change, after a place; `max` is that of a result set."""
+
+    max: str | None = None
+    after: NodePlace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedNodes(Answer):
+    """Nodes by last change, the newest first, the place of the last one if others follow, and the number of all."""
+
+    nodes: tuple[Node, ...]
+    next: NodePlace | None
+    total: int
 
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
@@ -195,3 +213,18 @@ def _ends(nodes: list[Node], result: _SearchResult, page_plan: PagePlan) -> tupl
     if reached is None:
         return names[0], names[-1]
     return (reached, names[-1]) if page_plan.newest else (names[0], reached)
+
+
+def get_changed_nodes(tx: ReadTx, context: Context, request: GetChangedNodes) -> ChangedNodes:
+    """One page of the list by last change. Admins see all nodes, as in the list by name."""
+    jid = None if is_admin(context.policy, request.actor) else str(request.actor.bare)
+    limit = context.policy.plan(ResultSetRequest(request.max)).limit
+    nodes = tx.changed_nodes(jid, limit + 1, request.after)
+    total = tx.node_count() if jid is None else tx.listed_count(jid)
+    page = nodes[:limit]
+    return ChangedNodes(tuple(page), place_of_node(page[-1]) if page and len(nodes) > limit else None, total)
+
+
+def place_of_node(node: Node) -> NodePlace:
+    """Returns the place of a node in the list by last change."""
+    return NodePlace(node.last_modified_us, node.name)

@@ -72,6 +72,7 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     r.GetNodeInfo: ("get_node_info", discovery.node_info),
     discovery.GetAddressInfo: ("get_address_info", discovery.address_info),
     r.GetNodes: ("get_nodes", discovery.address_items),
+    discovery.GetChangedNodes: ("get_changed_nodes", discovery.get_changed_nodes),
     r.GetItemIds: ("get_item_ids", discovery.item_ids),
     source_lists.GetListedSources: ("get_listed_sources", source_lists.listed_sources),
     contacts.ContactProbe: ("probe", contacts.answer_probe),

@@ -4,7 +4,7 @@ Within a group commit a node's row is read once, changed in memory and written b
 feed cost one update of its row. `settle` writes the rows back; `forget` drops them after the commit or a rollback.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import TypeVar
@@ -12,6 +12,7 @@ from typing import TypeVar
 from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.consumers import HELD
 from smartfeeds.core.model import AUDIENCE_CHANGE, Item, K, KeyRange, Node, NodeState
+from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.options import FormFields, NodeKind, NodeOptions
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Order
@@ -61,6 +62,15 @@ BY_NO = f"SELECT {NODE_ROW} FROM node WHERE node_no = ?"
 NOT_EXCLUDED = (
     "NOT EXISTS (SELECT 1 FROM affiliation a WHERE a.node_no = n.node_no AND a.jid = ?"
     f" AND a.affiliation IN ({_KEPT_OUT}) {LOOK_UP_EACH})"
+)
+_PLACE = attrgetter("last_modified_us", "name")
+_BEFORE = " AND (n.last_modified_us, n.name) < (?, ?)"
+_NEWEST_FIRST = " ORDER BY n.last_modified_us DESC, n.name DESC LIMIT ?"
+_NODES_OF = f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM"
+_LIVE = f"{_NODES_OF} node n WHERE n.state = 'live' AND n.listed = ?"
+_HIDDEN = (
+    f"{_NODES_OF} affiliation a JOIN node n ON n.node_no = a.node_no AND n.state = 'live'"
+    " WHERE a.jid = ? AND a.hidden IS NOT NULL"
 )
 
 
@@ -197,6 +207,27 @@ class NodeReads(TallyReads):
         nodes = self._nodes(open_to_all, (*bounds, jid), limit) + self._nodes(hidden, (jid, *bounds), limit)
         nodes.sort(key=_NAME)
         return nodes[-limit:] if newest else nodes[:limit]
+
+    def changed_nodes(self, jid: str | None, limit: int, before: NodePlace | None = None) -> list[Node]:
+        """Returns the nodes that lists show to a bare JID (`listed_nodes`), or all live nodes for None, by last change,
+        the newest first, and by name where the times are equal. `before` is the place of the last node before them.
+
+        The cost grows with the result, with the nodes in between that exclude the JID, and with the hidden nodes that
+        the JID may read.
+        """
+        self.settle()
+        nodes = [node for sql, params in self._changed(jid, before) for node in self._nodes(sql, params, limit)]
+        return sorted(nodes, key=_PLACE, reverse=True)[:limit]
+
+    @staticmethod
+    def _changed(jid: str | None, before: NodePlace | None) -> Iterator[tuple[str, Row]]:
+        """The statements whose rows together are the nodes, with their parameters except the limit."""
+        bound, place = ("", ()) if before is None else (_BEFORE, tuple(before))
+        if jid is None:
+            yield from ((f"{_LIVE}{bound}{_NEWEST_FIRST}", (listed, *place)) for listed in (0, 1))
+        else:
+            yield f"{_LIVE}{bound} AND {NOT_EXCLUDED}{_NEWEST_FIRST}", (1, *place, jid)
+            yield f"{_HIDDEN}{bound}{_NEWEST_FIRST}", (jid, *place)
 
     def listed_count(self, jid: str) -> int:
         """Returns the number of `listed_nodes`. The cost grows with the hidden nodes among them and those that exclude

@@ -18,9 +18,7 @@ from smartfeeds.features.pages.look import look_of
 from smartfeeds.features.pages.river import ENTRY_PLACE, parse_entry_place
 from smartfeeds.features.pages.river_page import RiverPages
 from smartfeeds.features.pages.river_requests import (
-    ChangedNodes,
     FeedEntry,
-    GetChangedNodes,
     GetHeadlines,
     GetRiver,
     Headlines,
@@ -43,6 +41,7 @@ from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Ope
 from smartfeeds.http.queries import page_path, read_parameters, write_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.discovery import ChangedNodes, GetChangedNodes
 
 ENTRIES = 30  # entries of a page by default, and at most
 ENTRIES_MOST = 100

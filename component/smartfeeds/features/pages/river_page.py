@@ -14,11 +14,12 @@ from smartfeeds.core.urls import entry_path, feed_path, list_path, river_path
 from smartfeeds.features.pages.article import hit_of
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.highlight import beginning, mark_text, snippet
-from smartfeeds.features.pages.river_requests import ChangedNodes, River
+from smartfeeds.features.pages.river_requests import River
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
+from smartfeeds.service.discovery import ChangedNodes
 
 CACHE_BYTES = 2 * 1024 * 1024
 TITLE = 160

@@ -1,4 +1,4 @@
-"""What all feeds have together: the river of their newest entries, the list by last change, and a search.
+"""What all feeds have together: the river of their newest entries, the newest entry of each, and a search.
 
 A reader sees the feeds that lists show to it and whose items it may read. Generic nodes are listed, but their items are
 not in the river: they need not be entries.
@@ -12,12 +12,13 @@ from smartfeeds.core.access import READERS
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Node, NodeKind, NodeState, Slice
+from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import BARE, Order, View
 from smartfeeds.features.attachments.names import is_listed
-from smartfeeds.features.pages.river import EntryPlace, NodePlace
-from smartfeeds.service.context import Context, is_admin, recipient_access
+from smartfeeds.features.pages.river import EntryPlace
+from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.service.discovery import place_of_node
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx
@@ -54,23 +55,6 @@ class River(Answer):
 
     entries: tuple[FeedEntry, ...]
     next: EntryPlace | None
-
-
-@dataclass(frozen=True, slots=True)
-class GetChangedNodes(Request):
-    """The nodes that lists show to the actor, by last change, after a place; `max` is that of a result set."""
-
-    max: str | None = None
-    after: NodePlace | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedNodes(Answer):
-    """Nodes by last change, the newest first, the place of the last one if others follow, and the number of all."""
-
-    nodes: tuple[Node, ...]
-    next: NodePlace | None
-    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +111,6 @@ def get_river(tx: ReadTx, context: Context, request: GetRiver) -> River:
     return River(tuple(entries), None)
 
 
-def get_changed_nodes(tx: ReadTx, context: Context, request: GetChangedNodes) -> ChangedNodes:
-    """One page of the list by last change. Admins see all nodes, as in the list by name."""
-    jid = None if is_admin(context.policy, request.actor) else str(request.actor.bare)
-    limit = context.policy.plan(ResultSetRequest(request.max)).limit
-    nodes = tx.changed_nodes(jid, limit + 1, request.after)
-    total = tx.node_count() if jid is None else tx.listed_count(jid)
-    page = nodes[:limit]
-    return ChangedNodes(tuple(page), _node_place(page[-1]) if page and len(nodes) > limit else None, total)
-
-
 def get_headlines(tx: ReadTx, context: Context, request: GetHeadlines) -> Headlines:
     """The newest entries of the nodes of a list, which was read before, so access is checked again."""
     items: dict[str, Item] = {}
@@ -160,7 +134,7 @@ def search_feeds(tx: ReadTx, context: Context, request: SearchFeeds) -> SearchRe
         if len(hits) == FEEDS_WITH_HITS or searched == SEARCHED:
             return SearchResult(tuple(hits), place, searched)
         searched += 1
-        place = _node_place(node)
+        place = place_of_node(node)
         items = tx.slice(node.node_no, Slice(request.view, HITS + 1, newest=True))
         if items:
             hits.append(FeedHits(node, tuple(items[::-1][:HITS]), len(items) > HITS))
@@ -173,7 +147,7 @@ def _feeds(tx: ReadTx, context: Context, actor: Jid, after: NodePlace | None) ->
         yield from (node for node in nodes if _is_readable(tx, context, node, actor))
         if len(nodes) < FEEDS_AT_ONCE:
             break
-        after = _node_place(nodes[-1])
+        after = place_of_node(nodes[-1])
 
 
 def _entries(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count: int) -> Iterator[FeedEntry]:
@@ -225,7 +199,7 @@ def _newest_branches(tx: ReadTx, context: Context, actor: Jid, before: Edge | No
         complete = len(queue) == count and nodes[-1].last_modified_us < queue[0].item.modified_us
         if complete or len(nodes) < FEEDS_AT_ONCE:
             break
-        place = _node_place(nodes[-1])
+        place = place_of_node(nodes[-1])
     return queue
 
 
@@ -263,10 +237,6 @@ def _place_of(tx: ReadTx, entry: FeedEntry) -> EntryPlace:
     item = entry.item
     group = tx.group(entry.node.node_no, Order.MODIFIED, item.modified_us, MAX_GROUP)
     return EntryPlace(item.modified_us, entry.node.name, sum(item_no < item.item_no for item_no, _ in group))
-
-
-def _node_place(node: Node) -> NodePlace:
-    return NodePlace(node.last_modified_us, node.name)
 
 
 def _below(edge: Edge) -> Edge:
@@ -311,7 +281,6 @@ class _QueueEntry:
 USE_CASES = UseCases(
     reads={
         GetRiver: ("get_river", get_river),
-        GetChangedNodes: ("get_changed_nodes", get_changed_nodes),
         GetHeadlines: ("get_headlines", get_headlines),
         SearchFeeds: ("search_feeds", search_feeds),
     }

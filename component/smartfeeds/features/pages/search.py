@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from smartfeeds.core.filters import FILTERS
+from smartfeeds.core.node_place import NODE_PLACE, NodePlace, parse_node_place
 from smartfeeds.core.urls import SEARCH, feed_path
 from smartfeeds.core.view import MAX_FIELDS, PARAMETER_SCHEMAS, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.pages.frame import frame_of
-from smartfeeds.features.pages.river import NODE_PLACE, NodePlace, parse_node_place
 from smartfeeds.features.pages.river_http import activity_json, feed_json
 from smartfeeds.features.pages.river_requests import SearchFeeds, SearchResult
 from smartfeeds.features.pages.search_page import search_page

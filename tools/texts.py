@@ -21,14 +21,14 @@ from smartfeeds.features.administration.page_lists import OPTION_LABELS, WORDS
 from smartfeeds.texts import ERROR_CONTEXT
 
 PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"
-MODULES = (*PACKAGE.glob("http/**/*.py"), *PACKAGE.glob("features/**/*.py"))
+MODULES = tuple(path for folder in ("http", "features", "service") for path in PACKAGE.glob(f"{folder}/**/*.py"))
 # Where the errors are raised that people meet on pages.
 ERROR_MODULES = (
     # The addresses of these are made by pages: nobody types them.
     *set(PACKAGE.glob("features/pages/*.py")).difference(
         PACKAGE / "features/pages" / f"{name}.py" for name in ("image_requests", "river", "river_http", "search")
     ),
-    *(PACKAGE / "http" / f"{name}.py" for name in ("multipart", "paths", "router")),
+    *(PACKAGE / "http" / f"{name}.py" for name in ("multipart", "paths", "resources", "router")),
     *(
         PACKAGE / "service" / f"{name}.py"
         for name in (

@@ -17,7 +17,7 @@ LAYERS: dict[str, set[str]] = {
     "formats": {"errors", "core", "xml_names"},
     "sync": {"errors", "core", "formats", "xml_names"},
     "store": {"errors", "core", "telemetry"},
-    "service": {"errors", "core", "formats", "sync", "store.base", "telemetry", "recent"},
+    "service": {"errors", "core", "formats", "sync", "store.base", "telemetry", "recent", "texts"},
     "parts": set(),
     "recent": set(),
     "telemetry": {"errors", "group_readings", "recent"},

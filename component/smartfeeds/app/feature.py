@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from smartfeeds.parts import Parts
     from smartfeeds.service.answers import Handle
     from smartfeeds.service.feeds import FeedService
+    from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
     from smartfeeds.xmpp.side import XmppSide
@@ -111,6 +112,10 @@ class Feature:
     """What it does over XMPP."""
     http: "Callable[[], HttpSide[Any]] | None" = None
     """What it serves over HTTP."""
+    resources: "Callable[[], tuple[Resource[Any], ...]] | None" = None
+    """Its lists."""
+    shows: "Callable[[tuple[Resource[Any], ...]], HttpSide[Any]] | None" = None
+    """What it serves over HTTP of the lists of all features."""
     settings: "Callable[[], tuple[Section, ...]] | None" = None
     """Its sections of the configuration."""
     metrics: Callable[[], tuple[type, ...]] | None = None

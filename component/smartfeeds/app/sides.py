@@ -1,18 +1,36 @@
-"""What the kernel and all features do over XMPP and HTTP, joined."""
+"""What the kernel and all features do over XMPP and HTTP, joined, and their lists."""
 
 from typing import Any
 
 from smartfeeds.features import FEATURES
+from smartfeeds.http.resources import side_of
 from smartfeeds.http.side import HttpSide
+from smartfeeds.service.consumer_requests import CONSUMERS
+from smartfeeds.service.resources import Resource
 from smartfeeds.xmpp.command_table import KERNEL
+from smartfeeds.xmpp.resources import commands_of
 from smartfeeds.xmpp.side import XmppSide, joined
+
+KERNEL_RESOURCES: tuple[Resource[Any], ...] = (CONSUMERS,)
+
+
+def all_resources() -> tuple[Resource[Any], ...]:
+    """Returns the lists of the kernel and of all features."""
+    of_features = (feature.resources() for feature in FEATURES if feature.resources is not None)
+    return (*KERNEL_RESOURCES, *(resource for resources in of_features for resource in resources))
 
 
 def xmpp_side() -> XmppSide:
     """Returns what the kernel and all features do over XMPP."""
-    return joined([KERNEL, *(feature.xmpp() for feature in FEATURES if feature.xmpp is not None)])
+    lists = XmppSide(commands=commands_of(all_resources()))
+    return joined([KERNEL, lists, *(feature.xmpp() for feature in FEATURES if feature.xmpp is not None)])
 
 
 def http_sides() -> list[HttpSide[Any]]:
-    """Returns what the features serve over HTTP."""
-    return [feature.http() for feature in FEATURES if feature.http is not None]
+    """Returns what the features serve over HTTP, and the lists."""
+    resources = all_resources()
+    return [
+        *(side_of(resource) for resource in resources if resource.summary),
+        *(feature.shows(resources) for feature in FEATURES if feature.shows is not None),
+        *(feature.http() for feature in FEATURES if feature.http is not None),
+    ]

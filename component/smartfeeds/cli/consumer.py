@@ -7,10 +7,11 @@ from typing import Final
 import click
 
 from smartfeeds.cli.common import config_option, json_option
+from smartfeeds.cli.lists import print_list
 from smartfeeds.cli.offline import run_offline, write_offline
-from smartfeeds.console import Commands, print_out, print_rows
+from smartfeeds.console import Commands, print_out
 from smartfeeds.core.text import counted
-from smartfeeds.features.administration.listing import consumer_row
+from smartfeeds.service.consumer_requests import CONSUMERS
 from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses, retry_consumers
 from smartfeeds.service.feeds import FeedService
 
@@ -29,8 +30,8 @@ def consumer_command() -> None:
 def list_consumers(config: Path | None, *, behind: bool, as_json: bool) -> None:
     """List consumers: state, items that wait, age of the oldest in seconds, next attempt and last error."""
     statuses = run_offline(config, _statuses)
-    rows = [consumer_row(status) for status in statuses if not behind or status.state is not ConsumerState.CURRENT]
-    print_rows(rows, as_json=as_json, empty="There are no such consumers." if behind else "There are no consumers.")
+    listed = (status for status in statuses if not behind or status.state is not ConsumerState.CURRENT)
+    print_list(CONSUMERS, listed, as_json=as_json, empty="There are no such consumers." if behind else "")
 
 
 @consumer_command.command("retry")

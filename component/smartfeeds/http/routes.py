@@ -100,7 +100,6 @@ TABLE: tuple[Route[Handlers], ...] = (
     Route("GET", "/tokens/", "tokens", admin.LIST_TOKENS, lambda h: h.admin.tokens),
     Route("POST", "/tokens/", "tokens", admin.POST_TOKEN, lambda h: h.admin.post_token),
     Route("DELETE", "/tokens/{token}", "tokens", admin.DELETE_TOKEN, lambda h: h.admin.delete_token),
-    Route("GET", "/consumers/", "consumers", admin.LIST_CONSUMERS, lambda h: h.admin.consumers),
     Route("POST", "/consumers/", "consumers", admin.RETRY_CONSUMERS, lambda h: h.admin.retry),
     Route("GET", "/mirrors/", "mirrors", admin.LIST_MIRRORS, lambda h: h.admin.mirrors),
     Route("GET", "/statistics", "statistics", admin.GET_STATISTICS, lambda h: h.admin.statistics),

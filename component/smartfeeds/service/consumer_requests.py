@@ -1,15 +1,31 @@
-"""Administration of consumers by requests: owners list the consumers of their nodes, admins retry all consumers."""
+"""The list of consumers: owners see the consumers of their nodes, and admins retry all consumers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from smartfeeds.core.consumers import ConsumerRow
+from smartfeeds.core.consumers import RETRY_REQUEST_US, ConsumerRow
 from smartfeeds.core.model import Affiliation, KeyRange
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.service import consumers
 from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, place_of, status_of
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.resources import (
+    Action,
+    Caller,
+    Column,
+    Entries,
+    Filter,
+    ListCommand,
+    Outcome,
+    Places,
+    Resource,
+    Table,
+)
 from smartfeeds.service.standing import check_admin
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.texts import N_
 
 # Consumers, and nodes of an owner, that one request examines.
 CONSUMERS_READ = 500
@@ -86,3 +102,88 @@ def retry_consumers(tx: WriteTx, context: Context, request: RetryConsumers) -> C
     """Retries consumers. Raises FeedError: FORBIDDEN, ITEM_NOT_FOUND if no consumer of this name fails."""
     check_admin(context.policy, request.actor)
     return ConsumersRetried(len(consumers.retry_consumers(tx, context, request.name)))
+
+
+async def _read(caller: Caller, page: ResultSetRequest, behind: bool) -> Entries[ConsumerStatus]:
+    position = FIRST
+    if page.after:
+        node_no, order, name = page.after.split(":", 2)
+        position = int(node_no), order, name
+    request = ListConsumers(caller.actor, caller.service, behind, position, int(page.max or 0))
+    answer = await caller.ask(request, ConsumerList)
+    return Entries(answer.statuses, after="" if answer.after is None else ":".join(map(str, answer.after)))
+
+
+async def _retry(caller: Caller, fields: Mapping[str, str]) -> Outcome:
+    request = RetryConsumers(caller.actor, caller.service, fields.get("consumer") or None)
+    await caller.ask(request, ConsumersRetried)
+    return Outcome(done="retried")
+
+
+def next_attempt(next_us: int | None) -> str:
+    """The time of the next attempt, "" if there is none."""
+    if next_us is None:
+        return ""
+    return "now" if next_us == RETRY_REQUEST_US else format_datetime(next_us)
+
+
+CONSUMERS: Resource[ConsumerStatus] = Resource(
+    "consumers",
+    "consumer",
+    (
+        Column("consumer", lambda status: status.consumer.name, "Consumer", N_("Consumer")),
+        Column("node", lambda status: status.node, "Node", N_("Feed")),
+        Column("order", lambda status: status.order.value, "Order"),
+        Column(
+            "state",
+            lambda status: status.state.value,
+            "State",
+            N_("State"),
+            "word",
+            words=tuple(state.value for state in ConsumerState),
+        ),
+        Column("waiting", lambda status: status.waiting, "Waiting", N_("Waiting"), "number"),
+        Column(
+            "lag_s",
+            lambda status: status.lag_us // US_PER_S,
+            "Lag in seconds",
+            N_("Lag in seconds"),
+            "number",
+            var="lag",
+        ),
+        Column("failures", lambda status: status.failure.count if status.failure else 0, "", N_("Failures"), "number"),
+        Column(
+            "next_attempt",
+            lambda status: next_attempt(status.next_us),
+            "Next attempt",
+            N_("Next attempt"),
+            "time",
+            lambda status: "" if status.next_us is None else format_datetime(status.next_us),
+            var="next",
+            words=("now",),
+        ),
+        Column("error", lambda status: status.failure.error if status.failure else "", "Last error", N_("Last error")),
+    ),
+    empty="There are no consumers.",
+    read=_read,
+    places=Places(r"[0-9]{1,18}:[a-z]*:[^\r\n]*", ":".join(map(str, FIRST))),
+    narrow=Filter(
+        "behind",
+        "Only consumers that are not current",
+        "Each node has one for notifications.",
+        "only consumers that are not current",
+    ),
+    command=ListCommand(
+        "list-consumers",
+        "List consumers with their lag",
+        ("consumer", "node", "order", "state", "waiting", "lag_s", "next_attempt", "error"),
+    ),
+    summary="The consumers of your nodes with their lag; all consumers for admins",
+    table=Table(
+        N_("Consumers"),
+        N_("What follows your feeds, how far it is behind, and the last error."),
+        N_("There are no consumers."),
+        ("consumer", "node", "state", "waiting", "lag_s", "failures", "next_attempt", "error"),
+    ),
+    actions=(Action("retry", _retry, button=N_("Retry"), key="consumer", for_admins=True),),
+)

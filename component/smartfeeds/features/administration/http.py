@@ -5,7 +5,7 @@ service all nodes. The rows are those that the commands print with `--json`.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from http import HTTPStatus
 
 from smartfeeds.core import urls
@@ -19,14 +19,11 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.listing import AddToken, RevokeToken, TokenAdded, TokenRevoked
 from smartfeeds.features.accounts.tokens import new_token
 from smartfeeds.features.administration.lists import (
-    CONSUMER_PLACE,
     MEMBERS,
     MIRRORS,
     SUBSCRIPTIONS,
     TOKENS,
     RowList,
-    RowPage,
-    read_consumers,
     read_rows,
 )
 from smartfeeds.features.administration.process import GetStatistics, Statistics
@@ -35,10 +32,10 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
-from smartfeeds.http.openapi_schemas import AFFILIATIONS, exactly, place_schema, ref
+from smartfeeds.http.openapi_schemas import AFFILIATIONS, exactly, ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, WHOLE_NUMBER, Operation, Parameter
 from smartfeeds.http.options_json import KIND_NAME, check_names, form_values, options_json
-from smartfeeds.http.queries import read_flag, read_parameters, write_query
+from smartfeeds.http.queries import read_parameters, write_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.answers import Handle, ask, check_applied
 from smartfeeds.service.consumer_requests import ConsumersRetried, RetryConsumers
@@ -50,6 +47,7 @@ from smartfeeds.service.requests import (
     SetAffiliations,
     SetSubscriptions,
 )
+from smartfeeds.service.resources import RowPage
 from smartfeeds.texts import N_
 
 USUAL, MOST = 100, 500  # rows in a page
@@ -60,7 +58,6 @@ _MAX = Parameter("max", WHOLE_NUMBER, "largest number of rows")
 _AFTER = Parameter(
     "after", {"type": "string"}, "rows after this position, from the address in next; empty for the first"
 )
-_AFTER_CONSUMER = replace(_AFTER, schema=place_schema(CONSUMER_PLACE))
 _ROWS = {200: {n.JSON.bare_type: ref("Rows")}}
 _OPTIONS = {n.JSON.bare_type: ref("Options")}
 
@@ -115,17 +112,6 @@ POST_TOKEN = Operation(
     scope=TokenScope.ADMIN,
 )
 DELETE_TOKEN = Operation("deleteToken", "Revokes a bearer token at once", {204: {}}, scope=TokenScope.ADMIN)
-LIST_CONSUMERS = Operation(
-    "listConsumers",
-    "The consumers of your nodes with their lag; all consumers for admins",
-    _ROWS,
-    parameters=(
-        _MAX,
-        _AFTER_CONSUMER,
-        Parameter("behind", {"enum": ["true"]}, "only consumers that are not current"),
-    ),
-    scope=TokenScope.ADMIN,
-)
 RETRY_CONSUMERS = Operation(
     "retryConsumers",
     "Makes the next attempt for consumers that failed now, also for those that were given up",
@@ -223,15 +209,6 @@ class Administration:
         await ask(self._change, RevokeToken(call.actor, self._service, call.subject), TokenRevoked)
         return _DONE
 
-    async def consumers(self, call: HttpCall) -> Reply:
-        """Consumers with their lag. Raises FeedError."""
-        behind = read_flag(call.query, "behind")
-        query = _page_query(call, "behind")
-        page = await read_consumers(
-            self._handle, call.actor, self._service, _most(query), query.get("after", ""), behind=behind
-        )
-        return _rows_reply(call, query, page)
-
     async def retry(self, call: HttpCall) -> Reply:
         """Retries consumers that failed. Raises FeedError."""
         name = _text(await self._body(call, _JSON, "consumer"), "consumer")
@@ -318,8 +295,8 @@ def _text(fields: Mapping[str, Json], name: str, choices: tuple[str, ...] = (), 
     return value
 
 
-def _page_query(call: HttpCall, *more: str) -> dict[str, str]:
-    return read_parameters(call.query, ("max", "after", *more))
+def _page_query(call: HttpCall) -> dict[str, str]:
+    return read_parameters(call.query, ("max", "after"))
 
 
 def _most(query: Mapping[str, str]) -> int:

@@ -6,8 +6,8 @@ are date-times in whole seconds.
 
 from typing import Any
 
-from smartfeeds.core.consumers import RETRY_REQUEST_US, Failure
-from smartfeeds.core.times import US_PER_S, format_datetime, format_second
+from smartfeeds.core.consumers import Failure
+from smartfeeds.core.times import US_PER_S, format_second
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.cloud.requests import CloudStatus
 from smartfeeds.features.hub.requests import HubStatus
@@ -17,7 +17,7 @@ from smartfeeds.features.polling.push_states import SourcePush
 from smartfeeds.features.polling.source import Source
 from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
 from smartfeeds.features.prefetch.enclosures import EnclosureStatus
-from smartfeeds.service.consumers import ConsumerStatus
+from smartfeeds.service.consumer_requests import next_attempt
 from smartfeeds.service.managed_nodes import NodeSummary
 
 Row = dict[str, Any]
@@ -75,30 +75,8 @@ def _last_delivery(callback: Callback, failure: Failure | None) -> Row:
         "last_try": "" if callback.tried_us is None else format_second(callback.tried_us),
         "last_result": callback.result,
         "failures": failure.count if failure else 0,
-        "next_attempt": _next_attempt(failure.next_us) if failure else "",
+        "next_attempt": next_attempt(failure.next_us) if failure else "",
     }
-
-
-def consumer_row(status: ConsumerStatus) -> Row:
-    """A consumer in one order."""
-    failure = status.failure
-    return {
-        "consumer": status.consumer.name,
-        "node": status.node,
-        "order": status.order.value,
-        "state": status.state.value,
-        "waiting": status.waiting,
-        "lag_s": status.lag_us // US_PER_S,
-        "failures": failure.count if failure else 0,
-        "next_attempt": _next_attempt(status.next_us),
-        "error": failure.error if failure else "",
-    }
-
-
-def _next_attempt(next_us: int | None) -> str:
-    if next_us is None:
-        return ""
-    return "now" if next_us == RETRY_REQUEST_US else format_datetime(next_us)
 
 
 def mirror_row(status: MirrorStatus) -> Row:

@@ -3,17 +3,14 @@
 Each list is one request of `service/`, which checks the rights of the actor.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.listing import ListTokens, TokenList, token_row
 from smartfeeds.features.administration.listing import (
     Row,
-    consumer_row,
     enclosure_row,
     mirror_state_row,
     node_row,
@@ -21,8 +18,6 @@ from smartfeeds.features.administration.listing import (
 from smartfeeds.features.mirrors.requests import ListMirrors, MirrorList
 from smartfeeds.features.prefetch.requests import EnclosureList, ListEnclosures
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.consumer_requests import ConsumerList, ListConsumers
-from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
 from smartfeeds.service.requests import (
     AffiliationList,
@@ -33,19 +28,7 @@ from smartfeeds.service.requests import (
     ResultSet,
     SubscriptionList,
 )
-
-CONSUMER_PLACE = r"[0-9]{1,18}:[a-z]*:[^\r\n]*"  # a position in the list of consumers as a regular expression
-_CONSUMER = re.compile(CONSUMER_PLACE, re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class RowPage:
-    """A page of rows. `total` counts the whole list, None if it is not counted. `after` is the position behind the
-    page, "" at the end of the list."""
-
-    rows: tuple[Row, ...]
-    total: int | None
-    after: str
+from smartfeeds.service.resources import RowPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +93,3 @@ async def read_rows(
     # The service may cut a page short, so only a further request shows whether there are more rows.
     more = bool(last) and bool((await read(1, last))[0])
     return RowPage(tuple(page), None if result_set is None else result_set.count, last if more else "")
-
-
-async def read_consumers(
-    handle: Handle, actor: Jid, service: str, most: int, after: str, *, behind: bool = False
-) -> RowPage:
-    """Returns a page of consumers, with `behind` without those that are current. Raises FeedError.
-
-    A page may be empty although the list continues.
-    """
-    position = FIRST
-    if after:
-        if _CONSUMER.fullmatch(after) is None:
-            raise FeedError(Condition.BAD_REQUEST, "after is a position from the address of the next page")
-        number, kind, name = after.split(":", 2)
-        position = int(number), kind, name
-    answer = await ask(handle, ListConsumers(actor, service, behind, position, most), ConsumerList)
-    following = "" if answer.after is None else ":".join(map(str, answer.after))
-    return RowPage(tuple(consumer_row(status) for status in answer.statuses), None, following)

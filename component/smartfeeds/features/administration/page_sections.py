@@ -22,16 +22,16 @@ from smartfeeds.features.administration.lists import (
     SUBSCRIPTIONS,
     TOKENS,
     RowList,
-    RowPage,
-    read_consumers,
 )
 from smartfeeds.features.administration.page_lists import Column, Field, Form, RowAction, Table
 from smartfeeds.features.administration.pages import ROWS, Fields, Outcome, Section, WebAdmin
 from smartfeeds.features.administration.process import GetRecentEvents, RecentEventList
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.resources import caller_of, read_page
 from smartfeeds.service.answers import ask
-from smartfeeds.service.consumer_requests import ConsumersRetried, RetryConsumers
+from smartfeeds.service.consumer_requests import CONSUMERS, ConsumersRetried, RetryConsumers
 from smartfeeds.service.requests import CreateNode, NodeCreated
+from smartfeeds.service.resources import RowPage
 from smartfeeds.service.standing import Standing
 from smartfeeds.texts import N_
 
@@ -75,7 +75,7 @@ async def _retry(admin: WebAdmin, call: HttpCall, fields: Fields) -> Outcome:
 
 
 async def _read_consumers(admin: WebAdmin, call: HttpCall, after: str) -> RowPage:
-    return await read_consumers(admin.handle, call.actor, admin.service, ROWS, after)
+    return await read_page(CONSUMERS, caller_of(call, admin.handle, admin.service), ROWS, after)
 
 
 async def _read_mirrors(admin: WebAdmin, call: HttpCall, after: str) -> RowPage:

@@ -14,7 +14,6 @@ from smartfeeds.core.urls import ADMIN_FEEDS
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.administration.lists import (
     RowList,
-    RowPage,
     read_rows,
 )
 from smartfeeds.features.administration.page_lists import (
@@ -43,6 +42,7 @@ from smartfeeds.service.requests import (
     DeleteNode,
     GetConfiguration,
 )
+from smartfeeds.service.resources import RowPage
 from smartfeeds.service.standing import GetStanding, Standing
 from smartfeeds.texts import N_
 

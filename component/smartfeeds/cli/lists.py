@@ -1,0 +1,41 @@
+"""The commands that list things: the rows of `service.resources` as a table or as JSON."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from smartfeeds.cli.common import config_option, json_option
+from smartfeeds.console import print_rows
+from smartfeeds.service.resources import Resource
+
+E = TypeVar("E")
+
+
+def print_list(resource: Resource[E], entries: Iterable[E], *, as_json: bool, empty: str = "") -> None:
+    """Print entries of a list. `empty` is the text for an empty selection of them."""
+    print_rows([resource.row(entry) for entry in entries], as_json=as_json, empty=empty or resource.empty)
+
+
+def list_command(
+    resource: Resource[E],
+    read: Callable[[Path | None], Iterable[E]],
+    text: str,
+    node: Callable[[E], str] | None = None,
+    name: str = "list",
+) -> click.Command:
+    """Return the command that lists all entries, which `read` returns. `text` is its help.
+
+    With `node`, which returns the node of an entry, the option --node selects the entries of a node.
+    """
+
+    def run(config: Path | None, *, as_json: bool, chosen: str | None = None) -> None:
+        entries = read(config)
+        print_list(resource, (one for one in entries if node is None or chosen in (None, node(one))), as_json=as_json)
+
+    command: Callable[..., Any] = json_option(run)
+    command = config_option(command)
+    if node is not None:
+        command = click.option("--node", "chosen", help=f"Only {resource.noun}s of this node.")(command)
+    return click.command(name, help=text)(command)

@@ -22,6 +22,7 @@ from bench.wire import BenchError
 from bench.work import Number
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.source import Source, SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
@@ -151,7 +152,9 @@ async def _one_round(poller: Poller, service: FeedService, clock: Clock) -> floa
             await poller.look()
         clock.ahead_us += 60 * US_PER_S
     took_s = time.process_time() - began_s
-    left = await service.read(lambda tx, _context: [row for row in tx.sources(0, NO_LIMIT) if _is_old(row, began_us)])
+    left = await service.read(
+        lambda tx, _context: [row for row in source_rows.sources(tx, 0, NO_LIMIT) if _is_old(row, began_us)]
+    )
     if left:
         raise BenchError(f"{len(left)} sources were not polled: {left[0].reason}")
     return took_s

@@ -15,6 +15,8 @@ from aiohttp import web
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.demo.process import free_port
+from smartfeeds.features.polling import push_rows as source_push_rows
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.service.requests import CreateNode
@@ -100,10 +102,12 @@ async def make_due(config: Path) -> None:
     over a minute after its start.
     """
     async with stored_service(config) as service:
-        (source,) = await service.read(lambda tx, _context: tx.sources(0, 2))
-        pushes = await service.read(lambda tx, _context: tx.source_pushes_of(source.source_no))
-        entries = await service.read(lambda tx, _context: tx.source_entries(source.source_no))
-        await service.write(lambda tx, context: tx.put_source(replace(source, due_us=context.now_us + 10 * US_PER_S)))
+        (source,) = await service.read(lambda tx, _context: source_rows.sources(tx, 0, 2))
+        pushes = await service.read(lambda tx, _context: source_push_rows.pushes_of(tx, source.source_no))
+        entries = await service.read(lambda tx, _context: source_rows.entries(tx, source.source_no))
+        await service.write(
+            lambda tx, context: source_rows.put(tx, replace(source, due_us=context.now_us + 10 * US_PER_S))
+        )
     assert any(push.pending_us for push in pushes) or len(entries) == 2, "the push was lost"
 
 

@@ -11,6 +11,7 @@ import pytest
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.documents.ess import dumb_checksum, read_nno
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.formats.opml import read_outline
@@ -215,8 +216,8 @@ async def test_list_of_sources_names_what_others_may_follow(start_web: Any) -> N
             ("open", "listed", SourceSettings(list_no=7)),
             ("closed", "hidden", SourceSettings()),
         ):
-            tx.add_source(new_source(node, f"https://a.example/{name}", 0, settings))
-        tx.add_source(paused(new_source("open", "https://a.example/paused", 0), "the operator", 0))
+            source_rows.add(tx, new_source(node, f"https://a.example/{name}", 0, settings))
+        source_rows.add(tx, paused(new_source("open", "https://a.example/paused", 0), "the operator", 0))
 
     await web.component.app.service.store.write(add)
 

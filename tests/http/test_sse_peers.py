@@ -15,6 +15,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.dates import parse_date
@@ -494,7 +495,7 @@ async def test_feed_names_the_feeds_that_fill_it(start_web: WebStarter, suffix: 
             tx.put_mirror(MirrorRow(make_mirror(node=NODE, address=address, direction=direction)))
         for url in ("http://s.example/feed", "http://s.example/?key=secret", "http://u:secret@s.example/closed"):
             source = new_source(NODE, url, 0)
-            tx.add_source(replace(source, progress=replace(source.progress, title="Source & sons")))
+            source_rows.add(tx, replace(source, progress=replace(source.progress, title="Source & sons")))
 
     await service.write(add)
 

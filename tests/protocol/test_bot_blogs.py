@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from smartfeeds.features.polling import finding
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.net import addresses
@@ -41,13 +42,13 @@ async def component(start: Starter, monkeypatch: pytest.MonkeyPatch) -> Componen
 
 async def sources(component: Component) -> list[tuple[str, str, str]]:
     """The node, the address and the owner of each source."""
-    rows = await component.app.service.store.read(lambda tx: tx.sources(0, 100))
+    rows = await component.app.service.store.read(lambda tx: source_rows.sources(tx, 0, 100))
     return [(row.node, row.url, row.owner) for row in rows]
 
 
 async def poll(component: Component) -> None:
     """Polls the only source, whether it is due or not."""
-    (row,) = await component.app.service.store.read(lambda tx: tx.sources(0, 100))
+    (row,) = await component.app.service.store.read(lambda tx: source_rows.sources(tx, 0, 100))
     component.clock.advance(3_600)
     await component.app.polls.poller.poll(row)
 
@@ -176,7 +177,7 @@ async def test_networks_of_the_operator_are_closed_to_users(start: Starter, site
     source = new_source("mine", url, component.clock(), owner=bare(ALICE))
     await component.app.service.write(lambda tx, context: add_source(tx, context, source))
     await poll(component)
-    (row,) = await component.app.service.store.read(lambda tx: tx.sources(0, 100))
+    (row,) = await component.app.service.store.read(lambda tx: source_rows.sources(tx, 0, 100))
     assert "not public" in row.reason and site.asked == []
     (answer,) = await write(component, BOB, f"follow {url} theirs")
     assert "You follow The Blog (theirs) now." in answer

@@ -12,6 +12,8 @@ from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.cloud import protocol as rsscloud
 from smartfeeds.features.hub import protocol as websub
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorRow, MirrorState
+from smartfeeds.features.polling import push_rows as source_push_rows
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import PushState, SourcePush
 from smartfeeds.features.polling.source import PushKind, new_source
 from smartfeeds.store import rows
@@ -72,8 +74,12 @@ READS: dict[str, Callable[[ReadTx], object]] = {
         tx.changed_nodes(None, 9),
     ],
     "affiliation": lambda tx: tx.affiliations(1),
-    "source": lambda tx: [tx.sources(0, 1), tx.sources_due(NEVER_US, 9), tx.source_states()],
-    "source_push": lambda tx: [tx.source_pushes(0, 1), tx.source_pushes_due(NEVER_US, 9), tx.source_push_states()],
+    "source": lambda tx: [source_rows.sources(tx, 0, 1), source_rows.due(tx, NEVER_US, 9), source_rows.states(tx)],
+    "source_push": lambda tx: [
+        source_push_rows.pushes(tx, 0, 1),
+        source_push_rows.due(tx, NEVER_US, 9),
+        source_push_rows.states(tx),
+    ],
     "mirror": lambda tx: tx.mirrors(),
     "callback": lambda tx: [
         *(callback_rows.callbacks(tx, kind, 0, 1) for kind in CallbackKind),
@@ -88,10 +94,10 @@ def fill(tx: WriteTx, table: str) -> None:
     for number, name in enumerate(("bad", "good"), 1):
         url = f"https://{name}.example/"
         if table == "source":
-            tx.add_source(new_source(name, url, NEVER_US - 1))
+            source_rows.add(tx, new_source(name, url, NEVER_US - 1))
         elif table == "source_push":
             target = PushTarget(PushKind.HUB, url, url)
-            tx.put_source_push(SourcePush(0, 0, name, target, PushState.ACTIVE, NEVER_US - 1, 1, 1))
+            source_push_rows.put(tx, SourcePush(0, 0, name, target, PushState.ACTIVE, NEVER_US - 1, 1, 1))
         elif table == "mirror":
             tx.put_mirror(
                 MirrorRow(

@@ -1,6 +1,7 @@
 """Enclosures, their uses and the log of arrivals in every store."""
 
 from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.store.base import Store, WriteTx
@@ -82,7 +83,7 @@ async def test_uses_are_newest_first_and_go_with_source_and_enclosure(store: Sto
     one, two = await add(store, enclosure("1", state=EnclosureState.ARRIVED), enclosure("2"))
 
     def work(tx: WriteTx) -> list[int]:
-        sources = [tx.add_source(new_source(node, f"https://{node}.example/", T0)) for node in ("a", "b")]
+        sources = [source_rows.add(tx, new_source(node, f"https://{node}.example/", T0)) for node in ("a", "b")]
         for row, source_no, item_id, dated_us in (
             (one, sources[0], "x", 1), (one, sources[0], "y", 3), (one, sources[1], "x", 2), (two, sources[1], "z", 9),
         ):  # fmt: skip
@@ -102,7 +103,7 @@ async def test_uses_are_newest_first_and_go_with_source_and_enclosure(store: Sto
     assert sorted((row.url, item_id) for row, item_id in arrived) == [(one.url, "x"), (one.url, "y")]
     assert await store.read(lambda tx: tx.enclosures_arrived_in("c")) == []
 
-    await store.write(lambda tx: tx.remove_source(second))
+    await store.write(lambda tx: source_rows.remove(tx, second))
     assert await names(store, lambda tx: tx.enclosures_unused(NO_LIMIT)) == ["2"]
     await store.write(lambda tx: tx.remove_enclosure(one.enclosure_no))
     assert await store.read(lambda tx: tx.enclosure_uses_of(first)) == []
@@ -120,7 +121,7 @@ async def test_bytes_are_summed(store: Store) -> None:
     assert await store.read(lambda tx: tx.enclosure_bytes()) == 113
     assert await store.read(lambda tx: tx.enclosure_bytes(5)) == 103
     assert await store.read(lambda tx: tx.enclosure_bytes(5, but=rows[2].enclosure_no)) == 100
-    source_no = await store.write(lambda tx: tx.add_source(new_source("a", "https://a.example/", T0)))
+    source_no = await store.write(lambda tx: source_rows.add(tx, new_source("a", "https://a.example/", T0)))
     for row in rows:
         use = EnclosureUse(row.enclosure_no, source_no, "x", "a", T0)
         await store.write(lambda tx, use=use: tx.put_enclosure_use(use))

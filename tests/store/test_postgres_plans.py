@@ -47,6 +47,8 @@ from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
+from smartfeeds.features.polling import push_rows as source_push_rows
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import dump_details, new_push
 from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
@@ -88,8 +90,8 @@ _SHORT = ("node_deleted", "node_stale", "subscription_pending")
 _FEW = {
     "pending_nodes": "nodes with requests",
     "polling.sources_of": "sources of a node",
-    "polling.source_entries": "entries of a source, at most some thousand",
-    "polling.trim_source_entries": "entries of a source, at most some thousand",
+    "polling.entries": "entries of a source, at most some thousand",
+    "polling.trim_entries": "entries of a source, at most some thousand",
 }
 # What reads or sorts a whole table, and why it may.
 _WHOLE = {
@@ -101,10 +103,9 @@ _WHOLE = {
     "polling.sources_of_list": "the cost is that of the sources",
     "privacy.sources_of_person": "the cost is that of the sources",
     "polling.sources_naming": "the cost is that of the sources, when one is added or looked up by its address",
-    "polling.source_states": "the cost is that of the sources",
-    "polling.pull_back_sources": "the cost is that of the sources, at the start of the service",
-    "polling.source_push_states": "the cost is that of the subscriptions to hubs",
-    "polling.source_pushes_without_source": "the cost is that of the subscriptions to hubs",
+    "polling.states": "the cost is that of the sources, or of the subscriptions to hubs",
+    "polling.pull_back": "the cost is that of the sources, at the start of the service",
+    "polling.without_source": "the cost is that of the subscriptions to hubs",
 }
 
 _FILL = """
@@ -420,21 +421,21 @@ def _write_records(tx: WriteTx) -> None:
 
 def _write_sources(tx: WriteTx) -> None:
     source = new_source("feed1", "https://a.example/f", 5)
-    number = tx.add_source(source)
-    tx.sources_due(5, 10)
-    tx.put_source(source)
-    tx.pull_back_sources(5)
-    tx.spread_overdue_sources(5, 10)
-    tx.put_source_entry(number, SourceEntry(EntryKey("one", "a.example"), "i2"))
-    (entry,) = tx.source_entries(number)
-    tx.put_source_entry(number, entry)
-    tx.trim_source_entries(number, 1)
-    tx.put_host_pause(HostPause("a.example", 5))
-    tx.remove_host_pause("a.example")
-    push = tx.put_source_push(replace(SOURCE_PUSH, source_no=number))
-    tx.put_source_push(push)
-    tx.spread_overdue_source_pushes(5, 10)
-    tx.remove_source_push(push.push_no)
+    number = source_rows.add(tx, source)
+    source_rows.due(tx, 5, 10)
+    source_rows.put(tx, source)
+    source_rows.pull_back(tx, 5)
+    source_rows.spread_overdue(tx, 5, 10)
+    source_rows.put_entry(tx, number, SourceEntry(EntryKey("one", "a.example"), "i2"))
+    (entry,) = source_rows.entries(tx, number)
+    source_rows.put_entry(tx, number, entry)
+    source_rows.trim_entries(tx, number, 1)
+    source_rows.put_host_pause(tx, HostPause("a.example", 5))
+    source_rows.remove_host_pause(tx, "a.example")
+    push = source_push_rows.put(tx, replace(SOURCE_PUSH, source_no=number))
+    source_push_rows.put(tx, push)
+    source_push_rows.spread_overdue(tx, 5, 10)
+    source_push_rows.remove(tx, push.push_no)
     url = "https://a.example/1.mp3"
     enclosure = tx.add_enclosure(
         Enclosure(0, url, "a.example:443", "d", "audio/mpeg", None, EnclosureState.WAITING, "", 5, 5)
@@ -445,7 +446,7 @@ def _write_sources(tx: WriteTx) -> None:
     tx.remove_enclosure_uses([use])
     tx.remove_enclosure(enclosure.enclosure_no)
     tx.add_arrival(Arrival(0, 5, "feed1", "i2", url, 1, 1.0, ""), 1)
-    tx.remove_source(number)
+    source_rows.remove(tx, number)
 
 
 def _write_erasures(tx: WriteTx) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.errors import StoreError
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import (
     DocumentHints,
     HostPause,
@@ -25,7 +26,7 @@ T0 = 1_700_000_000_000_000
 
 async def add(store: Store, node: str, url: str, due_us: int | None = T0, **changes: object) -> int:
     made = replace(new_source(node, url, T0), due_us=due_us, **changes)
-    return await store.write(lambda tx: tx.add_source(made))
+    return await store.write(lambda tx: source_rows.add(tx, made))
 
 
 async def test_source_is_read_as_it_was_put(store: Store) -> None:
@@ -49,12 +50,12 @@ async def test_source_is_read_as_it_was_put(store: Store) -> None:
         good_us=T0 + 1,
         progress=progress,
     )
-    await store.write(lambda tx: tx.put_source(whole))
+    await store.write(lambda tx: source_rows.put(tx, whole))
 
-    assert await store.read(lambda tx: tx.source(number)) == whole
-    assert await store.read(lambda tx: tx.source_of("news", "https://a.example/f")) == whole
-    assert await store.read(lambda tx: tx.sources_by("bob@example.org")) == 1
-    assert await store.read(lambda tx: tx.sources_by("")) == 0
+    assert await store.read(lambda tx: source_rows.source(tx, number)) == whole
+    assert await store.read(lambda tx: source_rows.source_of(tx, "news", "https://a.example/f")) == whole
+    assert await store.read(lambda tx: source_rows.sources_by(tx, "bob@example.org")) == 1
+    assert await store.read(lambda tx: source_rows.sources_by(tx, "")) == 0
 
 
 async def test_sources_are_listed_by_node_and_by_address(store: Store) -> None:
@@ -64,7 +65,7 @@ async def test_sources_are_listed_by_node_and_by_address(store: Store) -> None:
     three = await add(store, "planet", "https://a.example/1")
 
     async def numbers(read: str, *arguments: object) -> list[int]:
-        return [row.source_no for row in await store.read(lambda tx: getattr(tx, read)(*arguments))]
+        return [row.source_no for row in await store.read(lambda tx: getattr(source_rows, read)(tx, *arguments))]
 
     assert await numbers("sources", 0, 10) == [one, two, three]
     assert await numbers("sources", one, 1) == [two]
@@ -76,15 +77,15 @@ async def test_sources_are_listed_by_node_and_by_address(store: Store) -> None:
     own_list = replace(
         new_source("", "xmpp:feeds.example.org?;node=blogs", T0, SourceSettings(is_list=True)), due_us=None
     )
-    own = await store.write(lambda tx: tx.add_source(own_list))
+    own = await store.write(lambda tx: source_rows.add(tx, own_list))
     assert await numbers("own_lists") == [own]
     with pytest.raises(StoreError):
         await add(store, "news", "https://a.example/1")
     await store.write(lambda tx: tx.put_document(held_reader(one), "i", KnownDocument(NO_VALIDATORS, b"held")))
-    await store.write(lambda tx: tx.remove_source(one))
+    await store.write(lambda tx: source_rows.remove(tx, one))
     assert await store.read(lambda tx: tx.documents(held_reader(one))) == {}
     assert await numbers("sources", 0, 10) == [two, three, listed, own]
-    assert await store.read(lambda tx: tx.source_states()) == {SourceState.POLLED: 4}
+    assert await store.read(lambda tx: source_rows.states(tx)) == {SourceState.POLLED: 4}
 
 
 async def test_each_host_shows_the_source_that_was_due_first(store: Store) -> None:
@@ -96,33 +97,33 @@ async def test_each_host_shows_the_source_that_was_due_first(store: Store) -> No
     await add(store, "d", "https://d.example/", None)
 
     def due(until_us: int, limit: int = 10) -> object:
-        return store.read(lambda tx: [source.source_no for source in tx.sources_due(until_us, limit)])
+        return store.read(lambda tx: [source.source_no for source in source_rows.due(tx, until_us, limit)])
 
     assert await due(T0 + 50) == [other, early]
     assert await due(T0 + 50, 1) == [other]
     assert await due(T0 - 1) == []
-    assert await store.read(lambda tx: tx.next_source_due_us()) == T0
+    assert await store.read(lambda tx: source_rows.next_due_us(tx)) == T0
     for number in (early, other):
-        await store.write(lambda tx, number=number: tx.remove_source(number))
+        await store.write(lambda tx, number=number: source_rows.remove(tx, number))
     assert await due(T0 + 50) == [late]
 
 
 async def test_pause_of_a_host_is_kept_until_it_ends(store: Store) -> None:
     def put(tx: WriteTx) -> None:
-        tx.put_host_pause(HostPause("b:443", T0 + 10, 1))
-        tx.put_host_pause(HostPause("a:443", T0 + 5))
-        tx.put_host_pause(HostPause("b:443", T0 + 20, 2))
+        source_rows.put_host_pause(tx, HostPause("b:443", T0 + 10, 1))
+        source_rows.put_host_pause(tx, HostPause("a:443", T0 + 5))
+        source_rows.put_host_pause(tx, HostPause("b:443", T0 + 20, 2))
 
     await store.write(put)
 
-    assert await store.read(lambda tx: tx.host_pauses(T0)) == [
+    assert await store.read(lambda tx: source_rows.host_pauses(tx, T0)) == [
         HostPause("a:443", T0 + 5),
         HostPause("b:443", T0 + 20, 2),
     ]
-    assert await store.read(lambda tx: tx.host_pauses(T0 + 5)) == [HostPause("b:443", T0 + 20, 2)]
-    assert await store.read(lambda tx: tx.host_pause("a:443")) == HostPause("a:443", T0 + 5)
-    await store.write(lambda tx: tx.remove_host_pause("a:443"))
-    assert await store.read(lambda tx: tx.host_pause("a:443")) is None
+    assert await store.read(lambda tx: source_rows.host_pauses(tx, T0 + 5)) == [HostPause("b:443", T0 + 20, 2)]
+    assert await store.read(lambda tx: source_rows.host_pause(tx, "a:443")) == HostPause("a:443", T0 + 5)
+    await store.write(lambda tx: source_rows.remove_host_pause(tx, "a:443"))
+    assert await store.read(lambda tx: source_rows.host_pause(tx, "a:443")) is None
 
 
 async def test_entries_of_a_source_are_found_by_identity_and_by_link(store: Store) -> None:
@@ -135,16 +136,16 @@ async def test_entries_of_a_source_are_found_by_identity_and_by_link(store: Stor
     ]
     for number in numbers:
         for entry in entries:
-            await store.write(lambda tx, number=number, entry=entry: tx.put_source_entry(number, entry))
-    stored = await store.read(lambda tx: tx.source_entries(numbers[1]))
+            await store.write(lambda tx, number=number, entry=entry: source_rows.put_entry(tx, number, entry))
+    stored = await store.read(lambda tx: source_rows.entries(tx, numbers[1]))
     keys = [EntryKey("one", "b.example/"), EntryKey("new", "a.example/2"), EntryKey("newer")]
 
     assert [replace(entry, entry_no=0) for entry in stored] == entries
-    assert await store.read(lambda tx: tx.source_entries_of(numbers[1], keys)) == stored[:2]
+    assert await store.read(lambda tx: source_rows.entries_of(tx, numbers[1], keys)) == stored[:2]
 
     changed = replace(stored[0], key=EntryKey("other", "c.example/"), presence=EntryPresence.RETRACTED)
-    await store.write(lambda tx: tx.put_source_entry(numbers[1], changed))
-    assert await store.read(lambda tx: tx.source_entries(numbers[1])) == [changed, *stored[1:]]
+    await store.write(lambda tx: source_rows.put_entry(tx, numbers[1], changed))
+    assert await store.read(lambda tx: source_rows.entries(tx, numbers[1])) == [changed, *stored[1:]]
 
 
 async def test_entries_end_with_their_source_and_the_first_ones_are_trimmed(store: Store) -> None:
@@ -153,11 +154,11 @@ async def test_entries_end_with_their_source_and_the_first_ones_are_trimmed(stor
     for number in numbers:
         for name in "abc":
             entry = SourceEntry(EntryKey(name), name)
-            await store.write(lambda tx, number=number, entry=entry: tx.put_source_entry(number, entry))
-    await store.write(lambda tx: tx.trim_source_entries(numbers[0], 2))
-    await store.write(lambda tx: tx.trim_source_entries(numbers[1], 3))
-    await store.write(lambda tx: tx.remove_source(numbers[1]))
+            await store.write(lambda tx, number=number, entry=entry: source_rows.put_entry(tx, number, entry))
+    await store.write(lambda tx: source_rows.trim_entries(tx, numbers[0], 2))
+    await store.write(lambda tx: source_rows.trim_entries(tx, numbers[1], 3))
+    await store.write(lambda tx: source_rows.remove(tx, numbers[1]))
 
-    assert [entry.item_id for entry in await store.read(lambda tx: tx.source_entries(numbers[0]))] == ["b", "c"]
-    assert await store.read(lambda tx: tx.has_source_entries(numbers[0]))
-    assert not await store.read(lambda tx: tx.has_source_entries(numbers[1]))
+    assert [entry.item_id for entry in await store.read(lambda tx: source_rows.entries(tx, numbers[0]))] == ["b", "c"]
+    assert await store.read(lambda tx: source_rows.has_entries(tx, numbers[0]))
+    assert not await store.read(lambda tx: source_rows.has_entries(tx, numbers[1]))

@@ -13,6 +13,7 @@ from smartfeeds.features.cloud.remote_calls import RemoteCall
 from smartfeeds.features.cloud.soap import ENVELOPE_NS
 from smartfeeds.features.cloud.xml_rpc import write_call
 from smartfeeds.features.pages.static_files import static_path
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
@@ -283,7 +284,7 @@ async def ask_enclosures(requests: Requests) -> None:
     assert app.polls.prefetch.files is not None
 
     def work(tx: WriteTx, context: Context) -> list[FeedFile]:
-        source_no = tx.add_source(new_source("notes", "https://blog.example/", context.now_us))
+        source_no = source_rows.add(tx, new_source("notes", "https://blog.example/", context.now_us))
         for url, kind in zip(urls, kinds, strict=True):
             row = Enclosure(
                 *(0, url, "media.example:443", digest_of(url), kind, 4, EnclosureState.ARRIVED, "", 0, context.now_us)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.features.polling import push_rows as source_push_rows
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import PushState, SourcePush
 from smartfeeds.features.polling.source import Source, new_source
 from smartfeeds.features.polling.sources import add_source
@@ -22,13 +24,15 @@ class Follower:
     source_no: int
 
     async def source(self) -> Source:
-        row = await self.web.component.app.service.store.read(lambda tx: tx.source(self.source_no))
+        row = await self.web.component.app.service.store.read(lambda tx: source_rows.source(tx, self.source_no))
         assert row is not None
         return row
 
     async def push(self) -> SourcePush:
         """The newest subscription of the source."""
-        rows = await self.web.component.app.service.store.read(lambda tx: tx.source_pushes_of(self.source_no))
+        rows = await self.web.component.app.service.store.read(
+            lambda tx: source_push_rows.pushes_of(tx, self.source_no)
+        )
         return list(rows)[-1]
 
     async def poll(self) -> Source:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from aiohttp import web
 
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.source import Source, SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
@@ -69,14 +70,14 @@ class Polling:
 
     async def source(self, source: Source) -> Source:
         """The source as it is stored now."""
-        row = await self.world.store.read(lambda tx: tx.source(source.source_no))
+        row = await self.world.store.read(lambda tx: source_rows.source(tx, source.source_no))
         assert row is not None
         return row
 
     async def change(self, source: Source, **changes: object) -> Source:
         """Changes fields of a stored source."""
         row = replace(await self.source(source), **changes)  # type: ignore[arg-type]
-        await self.world.store.write(lambda tx: tx.put_source(row))
+        await self.world.store.write(lambda tx: source_rows.put(tx, row))
         return row
 
     async def titles(self, node: str = NODE) -> list[str]:

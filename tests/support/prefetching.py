@@ -12,6 +12,7 @@ from aiohttp import web
 
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.source import Source, SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
@@ -113,7 +114,7 @@ class Prefetching:
 
     async def poll(self, source: Source) -> None:
         """Polls a source."""
-        row = await self.world.store.read(lambda tx: tx.source(source.source_no))
+        row = await self.world.store.read(lambda tx: source_rows.source(tx, source.source_no))
         assert row is not None
         await self.poller.poll(row)
 

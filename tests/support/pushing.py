@@ -16,6 +16,8 @@ from aiohttp import web
 from yarl import URL
 
 from smartfeeds.core.urls import PUSH
+from smartfeeds.features.polling import push_rows as source_push_rows
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.http import CHECK_PUSH, RECEIVE_PUSH, SourcePushEndpoint
 from smartfeeds.features.polling.poller import Poller
@@ -86,7 +88,7 @@ class Pushing:
             await self.subscriber.look()
 
     async def pushes(self) -> list[SourcePush]:
-        return await self.world.store.read(lambda tx: tx.source_pushes(0, 100))
+        return await self.world.store.read(lambda tx: source_push_rows.pushes(tx, 0, 100))
 
     async def push(self) -> SourcePush:
         """The newest subscription."""
@@ -94,11 +96,11 @@ class Pushing:
 
     async def change(self, **changes: object) -> SourcePush:
         row = replace(await self.push(), **changes)  # type: ignore[arg-type]
-        await self.world.store.write(lambda tx: tx.put_source_push(row))
+        await self.world.store.write(lambda tx: source_push_rows.put(tx, row))
         return row
 
     async def source(self) -> Source:
-        rows = await self.world.store.read(lambda tx: tx.sources(0, 100))
+        rows = await self.world.store.read(lambda tx: source_rows.sources(tx, 0, 100))
         return rows[-1]
 
     def path(self, push: SourcePush) -> str:

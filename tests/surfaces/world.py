@@ -12,6 +12,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
 from smartfeeds.features.accounts.bearer import digest_of, write_token
 from smartfeeds.features.accounts.tokens import add_token
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.store.base import WriteTx
@@ -140,7 +141,7 @@ async def _fill_administration(component: Component) -> None:
     """Something to list and to choose in each command: a member, a subscriber, a request, a source, a mirror."""
 
     def add_source(tx: WriteTx) -> None:
-        tx.add_source(paused(new_source("blogs", "https://blog.example/feed", 0), "the operator", 0))
+        source_rows.add(tx, paused(new_source("blogs", "https://blog.example/feed", 0), "the operator", 0))
 
     await component.app.service.store.write(add_source)
     await component.affiliate(ALICE, "town", CAROL, "publisher")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.cli.offline import read_offline
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import SourceSettings, new_source, publisher_of
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
@@ -185,7 +186,7 @@ def test_settings_of_a_source(ready: Run) -> None:
     """[PRE-011]"""
 
     def settings() -> SourceSettings:
-        (source,) = read_offline(None, lambda tx, _context: tx.sources(0, 2))
+        (source,) = read_offline(None, lambda tx, _context: source_rows.sources(tx, 0, 2))
         return source.settings
 
     ready(
@@ -209,7 +210,7 @@ def test_hold_is_a_setting_that_needs_prefetch(ready: Run) -> None:
     """[RSS-036]"""
 
     def settings() -> SourceSettings:
-        (source,) = read_offline(None, lambda tx, _context: tx.sources(0, 2))
+        (source,) = read_offline(None, lambda tx, _context: source_rows.sources(tx, 0, 2))
         return source.settings
 
     result = ready("source", "add", "https://blog.example/f", "--prefetch-hold", code=3)

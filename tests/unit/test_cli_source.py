@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.console import Exit
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.lists import follow_list
 from smartfeeds.features.polling.polls import AnswerKind, PollAnswer
 from smartfeeds.features.polling.source import Source
@@ -32,7 +33,7 @@ def rows(ready: Run, *options: str) -> list[dict[str, object]]:
 
 def stored(ready: Run) -> list[Source]:
     found: list[Source] = []
-    write(lambda tx, _context: found.extend(tx.sources(0, 99)))
+    write(lambda tx, _context: found.extend(source_rows.sources(tx, 0, 99)))
     return found
 
 
@@ -172,7 +173,7 @@ def test_list_is_followed_and_ended(ready: Run, options: tuple[str, ...], remain
     """[SRC-083] `source list` shows which list a source comes from; the list itself is no feed to export."""
     url = "https://blog.example/reading.opml"
     ready("source", "follow", url, "--node", "planet", "--every", "900")
-    write(lambda tx, context: follow_list(tx, context, tx.sources(0, 1)[0], ["https://a.example/feed"]))
+    write(lambda tx, context: follow_list(tx, context, source_rows.sources(tx, 0, 1)[0], ["https://a.example/feed"]))
     assert [(row["from"], row["node"], row["address"]) for row in rows(ready)] == [
         ("source follow", "planet", url), ("list 1", "planet", "https://a.example/feed"),
     ]  # fmt: skip
@@ -187,7 +188,7 @@ def test_list_is_followed_and_ended(ready: Run, options: tuple[str, ...], remain
 def test_list_without_a_node_gives_each_feed_one(ready: Run) -> None:
     """[SRC-083]"""
     ready("source", "follow", "https://blog.example/reading.opml")
-    write(lambda tx, context: follow_list(tx, context, tx.sources(0, 1)[0], ["https://a.example/feed"]))
+    write(lambda tx, context: follow_list(tx, context, source_rows.sources(tx, 0, 1)[0], ["https://a.example/feed"]))
     assert [row["node"] for row in rows(ready)] == ["", "a.example/feed"]
     assert "the nodes remain" in ready("source", "remove", "1").stdout
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from smartfeeds.console import Exit
 from smartfeeds.core.push_targets import PushOffer, PushTarget
+from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling.push_states import PushState, SourcePush, new_push
 from smartfeeds.features.polling.source import PushKind
 from support.shell import Run
@@ -24,7 +25,7 @@ PUSH = replace(
 
 def pushes() -> list[SourcePush]:
     found: list[SourcePush] = []
-    write(lambda tx, _context: found.extend(tx.source_pushes(0, 99)))
+    write(lambda tx, _context: found.extend(source_push_rows.pushes(tx, 0, 99)))
     return found
 
 
@@ -32,7 +33,7 @@ def test_list_shows_push_and_renew_makes_it_due(ready: Run) -> None:
     """[WS-141] Neither path nor secret is shown."""
     ready("source", "add", URL, "--node", "news")
     assert "has no hub or cloud" in ready("source", "renew", "1", code=Exit.CONFIG).stderr
-    write(lambda tx, _context: tx.put_source_push(PUSH))
+    write(lambda tx, _context: source_push_rows.put(tx, PUSH))
     (row,) = rows(ready)
     assert (row["push"], row["missed"]) == ("hub active", 2)
     assert row["push_until"] == row["last_push"] == "2027-01-15T08:00:00Z"

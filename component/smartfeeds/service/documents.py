@@ -9,6 +9,7 @@ from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.view import BARE, SMART, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.mirrors.mirror import Direction
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.prefetch.local_files import local_files_of
 from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node, view_of
 from smartfeeds.service.pulls import edge_of, key_of, read_page
@@ -88,7 +89,11 @@ def origins_of(tx: ReadTx, node: Node, view: View) -> tuple[FeedOrigin, ...]:
         return ()
     mirrors = [row.mirror for row in tx.mirrors() if row.mirror.node == node.name]
     origins = [FeedOrigin(one.address) for one in mirrors if Direction.IN in one.direction.ways]
-    origins += [FeedOrigin(one.url, one.progress.title) for one in tx.sources_of(node.name) if not one.settings.user]
+    origins += [
+        FeedOrigin(one.url, one.progress.title)
+        for one in source_rows.sources_of(tx, node.name)
+        if not one.settings.user
+    ]
     return tuple(one for one in origins if without_secrets(one.address) == one.address)
 
 

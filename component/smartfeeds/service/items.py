@@ -9,6 +9,7 @@ from smartfeeds.core.model import Item, Node, NodeEvent, NodeState
 from smartfeeds.core.options import SSE
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.attachments.names import AttachmentTarget, summary_name
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.formats.atom import tombstone
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
@@ -127,6 +128,6 @@ def retire(tx: WriteTx, context: Context, node: Node, redirect: str = "") -> Non
         tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", redirect))
     tx.retire_node(node.node_no)
     # Their next poll would create the node again.
-    for source in tx.sources_of(node.name):
-        tx.remove_source(source.source_no)
+    for source in source_rows.sources_of(tx, node.name):
+        source_rows.remove(tx, source.source_no)
     context.changed.add(node.node_no)

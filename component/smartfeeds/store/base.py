@@ -15,8 +15,6 @@ from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.pages.river_rows import RiverReads
-from smartfeeds.features.polling.push_rows import SourcePushReads, SourcePushWrites
-from smartfeeds.features.polling.rows import SourceReads, SourceWrites
 from smartfeeds.features.prefetch.rows import EnclosureReads, EnclosureWrites
 from smartfeeds.features.presence.rows import ContactReads, ContactWrites
 from smartfeeds.features.privacy.rows import ErasureReads, ErasureWrites
@@ -42,8 +40,6 @@ class ReadTx(
     RecordReads,
     RiverReads,
     ServerReads,
-    SourceReads,
-    SourcePushReads,
 ):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,
     ascending. The store calls `forget` after each snapshot, because nodes that were read stay in memory.
@@ -58,8 +54,6 @@ class WriteTx(
     PeopleWrites,
     PushWrites,
     RecordWrites,
-    SourceWrites,
-    SourcePushWrites,
     ReadTx,
 ):
     """The reading and writing operations of a transaction. Each method maintains the derived counts (total, live,

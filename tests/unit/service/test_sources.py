@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import Source, SourceProgress, SourceSettings, SourceState, new_source
 from smartfeeds.features.polling.source_items import with_source
@@ -28,7 +29,7 @@ def configured(url: str, node: str = "news", **settings: object) -> Source:
 
 
 async def rows(world: World) -> list[Source]:
-    return await world.store.read(lambda tx: tx.sources(0, 99))
+    return await world.store.read(lambda tx: source_rows.sources(tx, 0, 99))
 
 
 async def start(world: World, *sources: Source) -> None:
@@ -40,7 +41,7 @@ async def test_configured_source_keeps_its_progress_over_restarts(world: World) 
     await start(world, configured(URL), configured(OTHER))
     one, two = await rows(world)
     progress = SourceProgress(failures=3)
-    await world.store.write(lambda tx: tx.put_source(replace(one, progress=progress, state=SourceState.SLOWED)))
+    await world.store.write(lambda tx: source_rows.put(tx, replace(one, progress=progress, state=SourceState.SLOWED)))
 
     await start(world, configured(URL, every_s=900))
     (row,) = await rows(world)
@@ -78,7 +79,7 @@ async def test_owner_has_a_limit_and_operators_have_none(world: World) -> None:
 
 async def test_source_is_found_by_number_by_old_and_by_new_address(world: World) -> None:
     added = await world.service.write(partial(add_source, source=new_source("news", URL, 0)))
-    await world.store.write(lambda tx: tx.put_source(replace(added, url=OTHER)))
+    await world.store.write(lambda tx: source_rows.put(tx, replace(added, url=OTHER)))
 
     for text in (str(added.source_no), URL, OTHER):
         source = await world.service.read(partial(find_source, text=text))
@@ -167,7 +168,7 @@ async def test_feed_that_is_added_again_returns_to_its_node(world: World) -> Non
 async def test_source_is_found_in_each_spelling_of_its_address(world: World) -> None:
     """[SRC-083] Under its first address and under its present one."""
     added = await world.service.write(partial(add_source, source=new_source("news", "https://bücher.example/a", 0)))
-    await world.store.write(lambda tx: tx.put_source(replace(added, url="https://other.example/b")))
+    await world.store.write(lambda tx: source_rows.put(tx, replace(added, url="https://other.example/b")))
     for text in ("feed:http://xn--bcher-kva.example/a", "BÜCHER.example/a", "other.example/b#x", str(added.source_no)):
         assert (await world.service.read(partial(find_source, text=text))).source_no == added.source_no
     with pytest.raises(ConfigError, match="there is no source"):

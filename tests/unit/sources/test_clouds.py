@@ -8,6 +8,7 @@ from aiohttp import web
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.cloud import soap, xml_rpc
 from smartfeeds.features.cloud.remote_calls import RemoteCall, read_message
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import PushState
 from smartfeeds.features.polling.source import PushKind
 from support.polling import PATH
@@ -288,7 +289,7 @@ async def test_removed_source_is_unknown_to_the_cloud(pushing, site, world):
     """[RC-078] A cloud is not told; it drops the path after its failures."""
     push, bodies = await registered(pushing, site, rss(site, "a"))
     source = await pushing.source()
-    await world.store.write(lambda tx: tx.remove_source(source.source_no))
+    await world.store.write(lambda tx: source_rows.remove(tx, source.source_no))
     await pushing.look(60)
     await pushing.look()
     assert len(bodies) == 1

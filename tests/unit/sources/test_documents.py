@@ -5,6 +5,7 @@ from pathlib import Path
 import smartfeeds
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.documents import (
     ACCEPT_FEED,
     ess_reader,
@@ -27,7 +28,7 @@ async def test_documents_end_with_the_section_of_their_reader(world: World) -> N
     }
 
     def put(tx: WriteTx, _context: object) -> None:
-        number = tx.add_source(new_source("c", URL, 0))
+        number = source_rows.add(tx, new_source("c", URL, 0))
         assert number == 1
         for source_no in (number, 2):
             tx.put_document(held_reader(source_no), "item", KnownDocument(NO_VALIDATORS, b"held"))

@@ -6,6 +6,7 @@ from html import escape
 
 import pytest
 
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
@@ -203,11 +204,13 @@ async def test_memory_of_an_earlier_version_makes_no_doubles(polling, world):
     pages = [outage(n, f"https://a.example/{n}") for n in (2, 1)]
     polling.site.pages[PATH] = rss(*pages, outage(9))
     row = await polling.poll(await polling.add())
-    (before,) = await world.store.read(lambda tx: tx.source_entries_of(row.source_no, [EntryKey(digest_id(url, HOME))]))
+    (before,) = await world.store.read(
+        lambda tx: source_rows.entries_of(tx, row.source_no, [EntryKey(digest_id(url, HOME))])
+    )
     old = SourceEntry(
         EntryKey(before.key.identity, "status.example"), before.item_id, before.digest, entry_no=before.entry_no
     )
-    await world.store.write(lambda tx: tx.put_source_entry(row.source_no, old))
+    await world.store.write(lambda tx: source_rows.put_entry(tx, row.source_no, old))
     first = await items(polling)
 
     await polling.poll(row, 7_200)
@@ -242,7 +245,7 @@ async def test_source_that_is_added_again_finds_its_items(polling, world, before
     polling.site.pages[PATH] = rss(*before)
     row = await polling.poll(await polling.add())
     first = await items(polling)
-    await world.store.write(lambda tx: tx.remove_source(row.source_no))
+    await world.store.write(lambda tx: source_rows.remove(tx, row.source_no))
     polling.site.pages[PATH] = rss(*after)
     row = await polling.poll(await polling.add(), 7_200)
     second = await items(polling)

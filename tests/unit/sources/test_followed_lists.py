@@ -4,6 +4,7 @@ import pytest
 
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling import lists as source_lists
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources as use_cases
 from smartfeeds.features.polling.polls import DAY_S, HOUR_S, UNLISTED, paused
 from smartfeeds.features.polling.source import Reach, SourceState, new_source
@@ -29,7 +30,7 @@ def opml(*urls, attributes=""):
 
 
 async def sources(world):
-    rows = await world.store.read(lambda tx: tx.sources(0, 100))
+    rows = await world.store.read(lambda tx: source_rows.sources(tx, 0, 100))
     return {row.first_url: row for row in rows if not row.settings.is_list}
 
 
@@ -79,7 +80,7 @@ async def test_only_sources_of_the_list_are_changed(polling, site, world):
     row = await polling.poll(await polling.add(LIST, node=NODE, is_list=True))
     listed = (await sources(world))[site.url("/b")]
     assert (mine.settings.list_no, listed.settings.list_no) == (0, row.source_no)
-    await world.store.write(lambda tx: tx.put_source(paused(listed, "the operator", world.clock())))
+    await world.store.write(lambda tx: source_rows.put(tx, paused(listed, "the operator", world.clock())))
 
     site.pages[LIST] = opml(site.url("/c"), site.url("/b"))
     await polling.poll(row, HOUR_S)

@@ -15,6 +15,7 @@ from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.mirrors import mirror_http, mirror_in
 from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.features.mirrors.mirror_rows import remove_mirror
+from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling.push_states import PollHint, PushState
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
@@ -583,9 +584,9 @@ async def test_mirror_is_woken_by_a_push_to_any_process_and_leaves_its_hub_when_
     net.hubs = HubOptions("https://b.example", lambda size: f"key of {size} bytes")
     web.pages[FILE] = feed(entry("a"), sharing="<link rel='hub' href='https://hub.example/'/>")
     b = await mirror_of(net, name="a")
-    (push,) = await b.store.read(lambda tx: tx.source_pushes(0, 10))
+    (push,) = await b.store.read(lambda tx: source_push_rows.pushes(tx, 0, 10))
     hinted = replace(push, state=PushState.ACTIVE, hint=PollHint(net.clock()))
-    await b.store.write(lambda tx: tx.put_source_push(hinted))
+    await b.store.write(lambda tx: source_push_rows.put(tx, hinted))
     assert b.mirrors is not None
     await b.mirrors.look()
     await net.settle()
@@ -594,7 +595,7 @@ async def test_mirror_is_woken_by_a_push_to_any_process_and_leaves_its_hub_when_
     await b.service.write(partial(remove_mirror, name="a"))
     await b.mirrors.look()
     await net.settle()
-    (push,) = await b.store.read(lambda tx: tx.source_pushes(0, 10))
+    (push,) = await b.store.read(lambda tx: source_push_rows.pushes(tx, 0, 10))
     assert push.state is PushState.LEAVING
 
 

@@ -14,6 +14,7 @@ from smartfeeds.errors import ConfigError
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.own_lists import add_list
 from smartfeeds.features.polling.polls import HOUR_S, UNLISTED, paused
 from smartfeeds.features.polling.source import Reach, SourceSettings, SourceState, new_source
@@ -66,7 +67,7 @@ async def follow(world, text=LIST, node=NODE, settings=LIST_SETTINGS):
 
 
 async def states(world):
-    rows = await world.store.read(lambda tx: tx.sources(0, 1_000))
+    rows = await world.store.read(lambda tx: source_rows.sources(tx, 0, 1_000))
     return {row.first_url.rpartition("/")[2]: row.state.value for row in rows if not row.settings.is_list}
 
 
@@ -145,14 +146,16 @@ async def test_outline_that_returns_is_polled_again(polling, site, world):
     await bring(world, line(site, "a"), line(site, "b"))
     await follow(world)
     await polling.look()
-    [member] = [row for row in await world.store.read(lambda tx: tx.sources(0, 9)) if row.url == site.url("/b")]
+    [member] = [
+        row for row in await world.store.read(lambda tx: source_rows.sources(tx, 0, 9)) if row.url == site.url("/b")
+    ]
     await bring(world, line(site, "b", 2, deleted=True))
     await polling.look(5)
     assert (await polling.source(member)).reason == UNLISTED
     await bring(world, line(site, "b", 3))
     await polling.look(5)
     assert (await polling.source(member)).state is SourceState.POLLED
-    await world.store.write(lambda tx: tx.put_source(paused(member, "the operator", world.clock())))
+    await world.store.write(lambda tx: source_rows.put(tx, paused(member, "the operator", world.clock())))
     await bring(world, line(site, "c"))
     await polling.look(5)
     assert await states(world) == {"a": "polled", "b": "paused", "c": "polled"}
@@ -168,7 +171,7 @@ async def test_people_edit_the_list_here(polling, site, world):
     row = await follow(world)
     await polling.look()
     assert await states(world) == {"a": "polled", "b": "polled"}
-    member = (await world.store.read(lambda tx: tx.sources_of_list(row.source_no)))[0]
+    member = (await world.store.read(lambda tx: source_rows.sources_of_list(tx, row.source_no)))[0]
     # The person who edits the list is not the operator.
     assert member.reach is Reach.PUBLIC
     await world.retract("a", node=LIST, actor=ALICE)
@@ -214,7 +217,7 @@ async def test_address_here_without_a_list_is_refused_at_once(site, world, text,
     await world.service.handle(CreateNode(jid(ALICE), SERVICE, "generic", {KIND: ("generic",)}))
     with pytest.raises(ConfigError, match=expected.replace("?", r"\?")):
         await follow(world, text)
-    assert await world.store.read(lambda tx: tx.sources(0, 9)) == []
+    assert await world.store.read(lambda tx: source_rows.sources(tx, 0, 9)) == []
 
 
 async def test_list_is_no_node_for_the_entries_of_its_feeds(site, world):

@@ -14,6 +14,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import StoreError
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources as use_cases
 from smartfeeds.features.polling.metrics import PollerReading, SourceStateReading
 from smartfeeds.features.polling.polls import DAY_S, HOUR_S
@@ -317,7 +318,7 @@ async def test_restart_requests_nothing_that_is_not_due(polling, site, world):
     async with running_polling(world, site) as late:
         await late.look()
         assert len(site.asked) <= 1
-        due = sorted(source.due_us for source in await world.store.read(lambda tx: tx.sources(0, 99)))
+        due = sorted(source.due_us for source in await world.store.read(lambda tx: source_rows.sources(tx, 0, 99)))
         assert world.clock() <= due[0] and due[-1] <= world.clock() + 600 * US_PER_S
         assert len({due_us // (30 * US_PER_S) for due_us in due}) > 12
         await late.look(660)
@@ -341,7 +342,7 @@ async def test_clock_that_jumps_does_no_harm(polling, site, world):
 
     world.clock.move(-2 * DAY_S)
     await polling.look()
-    due = [source.due_us for source in await world.store.read(lambda tx: tx.sources(0, 99))]
+    due = [source.due_us for source in await world.store.read(lambda tx: source_rows.sources(tx, 0, 99))]
     assert all(world.clock() < due_us <= world.clock() + 2 * HOUR_S * US_PER_S for due_us in due)
 
 
@@ -350,10 +351,14 @@ async def test_poll_by_request_is_conditional_and_comes_once(polling, site, worl
     site.pages[PATH] = tagged(atom("a"))
     source = await polling.poll(await polling.add())
     await polling.look(61)
-    await world.service.write(lambda tx, context: use_cases.poll_now(tx, context, tx.source(source.source_no)))
+    await world.service.write(
+        lambda tx, context: use_cases.poll_now(tx, context, source_rows.source(tx, source.source_no))
+    )
     await polling.look()
     with pytest.raises(Exception, match="less than 60 seconds ago"):
-        await world.service.write(lambda tx, context: use_cases.poll_now(tx, context, tx.source(source.source_no)))
+        await world.service.write(
+            lambda tx, context: use_cases.poll_now(tx, context, source_rows.source(tx, source.source_no))
+        )
 
     assert [asked.headers.get("If-None-Match") for asked in site.asked] == [None, '"1"']
 
@@ -460,7 +465,7 @@ async def test_410_stops_at_the_second_time(polling, site):
     source = await polling.source(source)
 
     assert (source.state, source.due_us, len(site.asked)) == (SourceState.STOPPED, None, 2)
-    assert await polling.world.store.read(lambda tx: tx.next_source_due_us()) is None
+    assert await polling.world.store.read(lambda tx: source_rows.next_due_us(tx)) is None
 
 
 @pytest.mark.parametrize(
@@ -716,7 +721,7 @@ async def test_deleted_node_takes_its_sources_with_it(polling, site, world):
     await polling.poll(await polling.add())
     await world.delete(node=NODE, actor="feeds.example.org")
 
-    assert await world.store.read(lambda tx: tx.sources(0, 10)) == []
+    assert await world.store.read(lambda tx: source_rows.sources(tx, 0, 10)) == []
 
 
 async def test_items_that_came_from_this_service_do_not_return(world, site):

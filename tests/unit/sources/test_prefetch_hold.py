@@ -8,6 +8,7 @@ from aiohttp import web
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import paused, resumed
 from smartfeeds.features.polling.source import Source, SourceSettings, held_reader, new_source
 from smartfeeds.features.polling.sources import remove_source
@@ -54,8 +55,8 @@ async def change(loading, source: Source, make):
     """Changes a source as an operator does."""
 
     def work(tx, _context):
-        row = tx.source(source.source_no)
-        tx.put_source(make(row))
+        row = source_rows.source(tx, source.source_no)
+        source_rows.put(tx, make(row))
 
     await loading.world.service.write(work)
 
@@ -82,7 +83,7 @@ async def test_others_are_not_held_back(loading, held, site):
     await held("a", ("refused", "/x.pdf"), media_type="audio/mpeg", length="2000000")
     assert await shown(loading) == "refused a"
     site.pages[FEED] = podcast("b", ("none", "ftp://x.example/none"))
-    (source,) = await loading.world.store.read(lambda tx: tx.sources(0, NO_LIMIT))
+    (source,) = await loading.world.store.read(lambda tx: source_rows.sources(tx, 0, NO_LIMIT))
     await loading.poll(source)
     assert await shown(loading) == "refused a none"
     await loading.look("02:30", 1)

@@ -5,6 +5,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import DAY_S, HOUR_S
 from smartfeeds.features.polling.source import SourceState
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
@@ -134,7 +135,7 @@ async def test_items_that_are_no_longer_in_the_node_stay_away(polling, site, wor
     source = await polling.add()
     identity = digest_id(source.first_url, "urn:x:a")
     entry = SourceEntry(EntryKey(identity), identity)
-    await world.store.write(lambda tx: tx.put_source_entry(source.source_no, entry))
+    await world.store.write(lambda tx: source_rows.put_entry(tx, source.source_no, entry))
     site.pages[PATH] = atom("c", "b", "a")
     source = await polling.poll(source)
     site.pages[PATH] = atom("c", "b", "a").replace(b"<title>a<", b"<title>a again<")

@@ -10,6 +10,7 @@ from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
 from smartfeeds.features.cluster.shards import SHARDS, shard_of_name
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.service.requests import CreateNode
 from support.polling import atom
@@ -78,6 +79,6 @@ async def poll(owner: App, site: Site) -> None:
     user = Jid("alice", "example.org", "x")
     await owner.service.handle(CreateNode(user, DOMAIN, "news", None))
     source = new_source("news", site.url(PATH), system.now_us())
-    await owner.service.write(lambda tx, _context: tx.add_source(source))
+    await owner.service.write(lambda tx, _context: source_rows.add(tx, source))
     await owner.polls.poller.look()
     await until(lambda: has_items(owner), "the items of the source")

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from smartfeeds.app.config import load, settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.settings import SourceSection
 from support.polling import atom
 from support.waiting import until
@@ -99,11 +100,11 @@ async def test_service_polls_the_sources_of_the_configuration(site, tmp_path):
         try:
 
             async def are_polled() -> bool:
-                news, closed = await app.service.read(lambda tx, _context: tx.sources(0, 9))
+                news, closed = await app.service.read(lambda tx, _context: source_rows.sources(tx, 0, 9))
                 return bool(news.polled_us and closed.polled_us)
 
             await until(are_polled, "the polls of both sources")
-            _, closed = await app.service.read(lambda tx, _context: tx.sources(0, 9))
+            _, closed = await app.service.read(lambda tx, _context: source_rows.sources(tx, 0, 9))
             node = await app.service.read(lambda tx, _context: tx.node("news"))
         finally:
             await app.stop()

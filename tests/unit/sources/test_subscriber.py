@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.push_targets import MAX_TARGETS
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.http import PUSHES_AT_ONCE
 from smartfeeds.features.polling.push_inbox import PUSH_BYTES
 from smartfeeds.features.polling.push_states import PushState
@@ -652,7 +653,7 @@ async def test_removed_source_unsubscribes(pushing, site, world):
     """[WS-136] [WS-114] [WS-121] The check is confirmed after the removal, whatever lease it names; then 410."""
     push = await pushing.follow(feed(site, "a"))
     source = await pushing.source()
-    await world.store.write(lambda tx: tx.remove_source(source.source_no))
+    await world.store.write(lambda tx: source_rows.remove(tx, source.source_no))
     await pushing.look(60)
     assert pushing.requests[-1]["hub.mode"] == "unsubscribe"
     assert (await pushing.check(push, "subscribe")).status == 404
@@ -667,7 +668,7 @@ async def test_paused_source_is_left(pushing, site, world):
     """[WS-136]"""
     push = await pushing.follow(feed(site, "a"))
     source = await pushing.source()
-    await world.store.write(lambda tx: tx.put_source(replace(source, state=SourceState.PAUSED, due_us=None)))
+    await world.store.write(lambda tx: source_rows.put(tx, replace(source, state=SourceState.PAUSED, due_us=None)))
     await pushing.look(60)
     assert pushing.requests[-1]["hub.mode"] == "unsubscribe"
     assert (await pushing.deliver(push, entry(world.clock, "b"))).status == 410

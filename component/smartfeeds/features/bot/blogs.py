@@ -15,6 +15,7 @@ from smartfeeds.features.bot.follows import list_follows
 from smartfeeds.features.bot.grammar import arguments, quote
 from smartfeeds.features.bot.render import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS, cut
 from smartfeeds.features.bot.usages import SUBSCRIBE
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.requests import (
     AddSource,
     EndUnreadSources,
@@ -121,7 +122,7 @@ def _followed_node(tx: ReadTx, jid: str, text: str, url: str) -> str:
     nodes = [node.name for node, _ in list_follows(tx, jid)]
     if text in nodes or not url:
         return text
-    sources = [(name, source) for name in nodes for source in tx.sources_of(name)]
+    sources = [(name, source) for name in nodes for source in source_rows.sources_of(tx, name)]
     feed = address_key(url)
     exact = {name for name, source in sources if feed in (address_key(source.url), address_key(source.first_url))}
     page = f"{feed.rstrip('/')}/"

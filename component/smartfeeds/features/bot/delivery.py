@@ -39,6 +39,7 @@ from smartfeeds.features.bot.follows import chat_subscriptions
 from smartfeeds.features.bot.render import Links, render_item, render_list
 from smartfeeds.features.bot.schedule import due_us
 from smartfeeds.features.bot.stanzas import MessageKind, OutgoingChat, encode_message
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.formats.xml import Element
 from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.damage import note_damaged
@@ -144,7 +145,9 @@ def read_batch(
         if (behind := index_first(tx, node, from_canonical(row.view))) is not None:
             return behind
     # Of the first document of a blog people are told of the newest entries only (SRC-057).
-    quiet = [one.progress.quiet_us for one in tx.sources_of(node.name) if one.progress.quiet_us is not None]
+    quiet = [
+        one.progress.quiet_us for one in source_rows.sources_of(tx, node.name) if one.progress.quiet_us is not None
+    ]
     told = [item for item in changes.items if not any(first <= item.modified_us <= last for first, last in quiet)]
     note_damaged(context, node, told)
     items = tuple(item for item in told if _is_sent(tx, node, item, jid, rows))

@@ -34,6 +34,7 @@ from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.administration.listing import Row, source_row
 from smartfeeds.features.bot.follows import follow
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.checking import SourceReport, check_source
 from smartfeeds.features.polling.own_lists import add_list
 from smartfeeds.features.polling.polls import REPAIRED, paused, resumed
@@ -290,7 +291,7 @@ def list_sources(node: str | None, config: Path | None, *, failing: bool, as_jso
     """List sources with their state, its reason, the last good answer, the next poll, and the state of push."""
     sources = read_offline(
         config,
-        lambda tx, context: [(row, newest_push(tx, context, row)) for row in tx.sources(0, NO_LIMIT)],
+        lambda tx, context: [(row, newest_push(tx, context, row)) for row in source_rows.sources(tx, 0, NO_LIMIT)],
     )
     rows = [
         source_row(row, push)
@@ -311,7 +312,7 @@ def remove(source: str, node: str | None, config: Path | None, *, with_sources: 
     """End SOURCE, a number or address of the list. Nodes and items remain, and so do the sources of a list."""
 
     def work(tx: WriteTx, context: Context, row: Source) -> Source:
-        for member in tx.sources_of_list(row.source_no) if with_sources else ():
+        for member in source_rows.sources_of_list(tx, row.source_no) if with_sources else ():
             remove_source(tx, context, member)
         remove_source(tx, context, row)
         return row
@@ -410,7 +411,7 @@ def import_sources(file: Path, node: str | None, config: Path | None, *, allow_p
 def export_sources(node: str | None, output: Path | None, config: Path | None) -> None:
     """Write the sources as a subscription list in OPML, which `source import` and feed readers read."""
     domain = read_settings(config).component.jid
-    sources = read_offline(config, lambda tx, _: tx.sources(0, NO_LIMIT))
+    sources = read_offline(config, lambda tx, _: source_rows.sources(tx, 0, NO_LIMIT))
     feeds = [row for row in sources if node in (None, row.node) and not row.settings.is_list]
     data = b"".join(write_source_list(feeds, domain, _now_us()))
     if output is None:

@@ -9,6 +9,7 @@ from smartfeeds.core.model import Node
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.text import counted
 from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.polls import UNLISTED, resumed, unlisted
 from smartfeeds.features.polling.source import Source, SourceState, new_source
 from smartfeeds.features.polling.sources import add_source, in_own_node
@@ -45,7 +46,7 @@ def listed_sources(tx: ReadTx, context: Context, request: GetListedSources) -> L
         node = tx.node(listed.name)
         access = None if node is None else recipient_access(tx, context, node, request.actor)
         if access is not None and access.sees_description and access.reading_error is None:
-            sources += [source for source in tx.sources_of(listed.name) if _is_shared(source)]
+            sources += [source for source in rows.sources_of(tx, listed.name) if _is_shared(source)]
     return ListedSources(tuple(sources))
 
 
@@ -62,7 +63,7 @@ def follow_list(tx: WriteTx, context: Context, row: Source, urls: Sequence[str])
 
     The sources get the settings of the list without its password. Returns why feeds were left out, "" if none were.
     """
-    members = {member.identity: member for member in tx.sources_of_list(row.source_no)}
+    members = {member.identity: member for member in rows.sources_of_list(tx, row.source_no)}
     # The password is for the server of the list (SRC-015).
     settings = replace(row.settings, is_list=False, list_no=row.source_no, user="", password="")
     listed, refusals = set(), []
@@ -77,15 +78,15 @@ def follow_list(tx: WriteTx, context: Context, row: Source, urls: Sequence[str])
             refusals.append(str(error))
     for identity, member in members.items():
         if identity not in listed and member.state is not SourceState.PAUSED:
-            tx.put_source(unlisted(member, context.now_us))
+            rows.put(tx, unlisted(member, context.now_us))
         elif identity in listed and member.reason == UNLISTED:
-            tx.put_source(resumed(member, context.now_us))
+            rows.put(tx, resumed(member, context.now_us))
     return f"{counted(len(refusals), 'feed')} left out: {refusals[0]}" if refusals else ""
 
 
 def _added(tx: WriteTx, context: Context, source: Source, members: int) -> dict[tuple[str, str], Source]:
     """The new source by its identity; nothing if the node has this feed already. Raises ConfigError or FeedError."""
-    if any(row.identity == source.identity for row in tx.sources_of(source.node)):
+    if any(row.identity == source.identity for row in rows.sources_of(tx, source.node)):
         return {}
     if members >= MAX_LISTED:
         raise ConfigError(f"the list has added {MAX_LISTED} sources, which is the limit; remove some of them")

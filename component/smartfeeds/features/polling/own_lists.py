@@ -15,6 +15,7 @@ from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.validators import Validators
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.source import Source, SourceSettings, new_source
 from smartfeeds.features.polling.source_lists import read_source_list
 from smartfeeds.features.polling.sources import add_source
@@ -119,10 +120,10 @@ def _list_node(tx: ReadTx, context: Context, text: str, own_url: str) -> Node | 
 def adopt_own_lists(tx: WriteTx, context: Context, own_url: str) -> None:
     """Gives lists of this service that were added under a web address the address of their node. The cost grows with
     the number of sources."""
-    for source in tx.sources(0, NO_LIMIT):
+    for source in rows.sources(tx, 0, NO_LIMIT):
         names = own_nodes(source.url, context.policy.domain, own_url) if source.settings.is_list else ()
         node = next(filter(None, map(tx.node, names)), None)
         if node is not None and not source.own_node:
             # A source that is paused has no due time.
             due_us = None if source.due_us is None else context.now_us
-            tx.put_source(replace(source, url=xmpp_uri(context.policy.domain, node.name), due_us=due_us))
+            rows.put(tx, replace(source, url=xmpp_uri(context.policy.domain, node.name), due_us=due_us))

@@ -17,6 +17,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import FeedError, StoreError
+from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.answers import busy_host, failed_answer, good_answer, whole
 from smartfeeds.features.polling.history import with_history
 from smartfeeds.features.polling.metrics import (
@@ -141,7 +142,7 @@ class Poller:
             if self._versions.get(source.url) != version and source.host not in self._running:
                 self._start(source, None)
         if self._counted_us is None or now_us - self._counted_us >= _STATES_S * US_PER_S:
-            self._states = await self._service.read(lambda tx, _context: tx.source_states())
+            self._states = await self._service.read(lambda tx, _context: rows.states(tx))
             self._counted_us = now_us
         if found.due or found.next_us is None:
             return LOOK_S  # the end of a poll comes earlier
@@ -222,7 +223,7 @@ class Poller:
             answer, pause = failed_answer(error), None
             if answer.kind is AnswerKind.BUSY:
                 now_us, host = self._tools.now_us(), busy_host(source, error)
-                former = await self._service.read(lambda tx, _context: tx.host_pause(host))  # noqa: B023
+                former = await self._service.read(lambda tx, _context: rows.host_pause(tx, host))  # noqa: B023
                 pause = next_host_pause(former, host, error.retry_after_s, now_us)
                 answer = PollAnswer(AnswerKind.BUSY, answer.reason, paused_until_us=pause.until_us)
             await self._store(source, answer, pause=pause)

@@ -16,6 +16,7 @@ import structlog
 from smartfeeds.core.push_targets import same_address
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import FeedError, StoreError
+from smartfeeds.features.polling import push_rows, rows
 from smartfeeds.features.polling.metrics import SOURCE_ITEMS, SOURCE_PUSHES
 from smartfeeds.features.polling.poller import PollClients, sender_to
 from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
@@ -198,7 +199,7 @@ class PushInbox:
 
     async def _store(self, noted: SourcePush, incoming: IncomingPush) -> None:
         push, source = await self._service.read(
-            lambda tx, _context: (tx.source_push(noted.push_no), tx.source(noted.source_no))
+            lambda tx, _context: (push_rows.push(tx, noted.push_no), rows.source(tx, noted.source_no))
         )
         if push is None or source is None:
             return

@@ -10,6 +10,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import CallbackKind
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources
 from smartfeeds.features.polling.polls import paused, resumed
 from smartfeeds.features.polling.source import NO_SETTINGS, Source, SourceSettings, new_source
@@ -99,10 +100,10 @@ class SourceShown(Answer):
 def list_sources(tx: ReadTx, context: Context, request: ListSources) -> SourceList:
     """Sources with their state. The cost grows with the number of the actor's nodes, for admins of all sources."""
     if is_admin(context.policy, request.actor):
-        rows = tx.sources(0, NO_LIMIT)
+        rows = source_rows.sources(tx, 0, NO_LIMIT)
     else:
         owned = tx.affiliations_of(str(request.actor.bare), ALL_NUMBERS, kind=Affiliation.OWNER)
-        rows = [row for node, _ in owned for row in tx.sources_of(node.name)]
+        rows = [row for node, _ in owned for row in source_rows.sources_of(tx, node.name)]
     listing = listing_of(rows, lambda row: listed_bytes(row.node, row.url))
     page_rows, result_set = page_of(listing, request.page, context.policy)
     return SourceList(tuple(page_rows), result_set)
@@ -162,7 +163,7 @@ def end_unread_sources(tx: WriteTx, context: Context, request: EndUnreadSources)
     if any(callback_rows.count(tx, kind, node_no=node.node_no) for kind in CallbackKind):
         return SourcesEnded(0)
     owner = str(request.actor.bare)
-    rows = [row for row in tx.sources_of(node.name) if row.owner == owner and not row.configured]
+    rows = [row for row in source_rows.sources_of(tx, node.name) if row.owner == owner and not row.configured]
     for row in rows:
         sources.remove_source(tx, context, row)
     return SourcesEnded(len(rows))
@@ -173,7 +174,7 @@ def change_source(tx: WriteTx, context: Context, request: ChangeSource) -> Sourc
 
     Raises FeedError: ITEM_NOT_FOUND if there is none, or it is not theirs; NOT_ACCEPTABLE if it may not be changed.
     """
-    source = tx.source(request.source_no)
+    source = source_rows.source(tx, request.source_no)
     if source is None or not manages(tx, context, request.actor, tx.node(source.node)):
         raise FeedError(Condition.ITEM_NOT_FOUND, f"there is no source {request.source_no}")
     row = source

@@ -8,6 +8,8 @@ from typing import Final
 from smartfeeds.core.model import QUIET, Item, Node, NodeEvent
 from smartfeeds.core.options import FormFields
 from smartfeeds.features.polling import polls as polling
+from smartfeeds.features.polling import push_rows
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.lists import follow_list
 from smartfeeds.features.polling.source import HostPause, Source, SourceState, publisher_of
 from smartfeeds.features.polling.source_entries import (
@@ -85,7 +87,7 @@ def store_poll(
     `content` is set if there was a new one, `pause` if the host is busy, `offer` if the service follows hubs. Returns
     None if the source was removed or paused meanwhile. Raises FeedError if the node cannot have the items.
     """
-    source = tx.source(source_no)
+    source = source_rows.source(tx, source_no)
     if source is None or source.state is SourceState.PAUSED:
         return None
     news, quiet_us = list[ImportedItem](), source.progress.quiet_us
@@ -104,14 +106,14 @@ def store_poll(
         has_news = bool(counts.added or counts.changed or counts.deleted)
         times_us = [item.time_us for item in news]
         after = follow_poll(tx, context, after, offer, times_us, has_news=has_news, chance=chance)
-    tx.put_source(after)
+    source_rows.put(tx, after)
     if follows and not after.settings.push:
         drop_pushes(tx, context, after)
     if pause is not None:
-        tx.put_host_pause(pause)
-    elif answer.kind in polling.GOOD and tx.host_pause(source.host) is not None:
-        tx.remove_host_pause(source.host)
-    sharing = len(tx.sources_at(after.url)) - 1 if after.url != source.url else 0
+        source_rows.put_host_pause(tx, pause)
+    elif answer.kind in polling.GOOD and source_rows.host_pause(tx, source.host) is not None:
+        source_rows.remove_host_pause(tx, source.host)
+    sharing = len(source_rows.sources_at(tx, after.url)) - 1 if after.url != source.url else 0
     return StoredPoll(source, after, counts, sharing)
 
 
@@ -130,8 +132,8 @@ def store_push(
     for a pull that fills a gap before it. Returns None if the source was removed, paused or stopped meanwhile. Raises
     FeedError if the node cannot have the items.
     """
-    push = tx.source_push(push_no)
-    source = None if push is None else tx.source(push.source_no)
+    push = push_rows.push(tx, push_no)
+    source = None if push is None else source_rows.source(tx, push.source_no)
     settle_push(tx, context, push_no, received_us, cursor)
     if source is None or source.state in (SourceState.PAUSED, SourceState.STOPPED):
         return None
@@ -141,9 +143,9 @@ def store_push(
 def _news(tx: ReadTx, source: Source, items: Sequence[SourceItem]) -> list[ImportedItem]:
     """The items that the source did not have yet, or that the node has in an older version."""
     node = tx.node(source.node)
-    if node is None or source.good_us is None or not tx.source_pushes_of(source.source_no):
+    if node is None or source.good_us is None or not push_rows.pushes_of(tx, source.source_no):
         return []
-    known = tx.source_entries_of(source.source_no, [entry.key for entry in items])
+    known = source_rows.entries_of(tx, source.source_no, [entry.key for entry in items])
     item_ids = {entry.key.identity: entry.item_id for entry in known}
     stored = {item.id: item for item in tx.items(node.node_no, list(item_ids.values()))}
     news = []
@@ -220,7 +222,7 @@ class _Plan:
 def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: SourceContent) -> _Plan:
     """Compares a document with what is remembered of the source and with the node."""
     live = [entry for entry in content.items if not entry.item.deleted]
-    known = tx.source_entries_of(source.source_no, [entry.key for entry in content.items])
+    known = source_rows.entries_of(tx, source.source_no, [entry.key for entry in content.items])
 
     held = held_items(tx, source.source_no)
 
@@ -300,7 +302,7 @@ def _plan_retractions(
     gone = [entry for entry in known if entry.key.identity in deletions and entry.entry_no not in present]
     # An item that a filter leaves out is not absent.
     if content.is_complete and assigned and not source.settings.only:
-        absent = [entry for entry in tx.source_entries(source.source_no) if entry.entry_no not in present]
+        absent = [entry for entry in source_rows.entries(tx, source.source_no) if entry.entry_no not in present]
         gone += [entry for entry in absent if entry.presence is EntryPresence.MISSED and entry not in gone]
         missed = [entry for entry in absent if entry.presence is EntryPresence.PRESENT and entry not in gone]
         plan.entries += [replace(entry, presence=EntryPresence.MISSED) for entry in missed]
@@ -314,9 +316,9 @@ def _remember(tx: WriteTx, source: Source, entries: Sequence[SourceEntry], skipp
     """Stores entries, except those whose items the node could not have."""
     for entry in entries:
         if entry.item_id not in skipped:
-            tx.put_source_entry(source.source_no, entry)
+            source_rows.put_entry(tx, source.source_no, entry)
     if any(not entry.entry_no for entry in entries):
-        tx.trim_source_entries(source.source_no, MAX_ENTRIES)
+        source_rows.trim_entries(tx, source.source_no, MAX_ENTRIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,9 +336,11 @@ class KnownKeys:
 
 def known_keys(tx: ReadTx, _context: Context, source_no: int, keys: Sequence[EntryKey]) -> KnownKeys:
     """The parts of these keys that the source knows."""
-    entries = tx.source_entries_of(source_no, keys)
+    entries = source_rows.entries_of(tx, source_no, keys)
     identities = frozenset(entry.key.identity for entry in entries)
-    return KnownKeys(not tx.has_source_entries(source_no), identities, frozenset(entry.key.link for entry in entries))
+    return KnownKeys(
+        not source_rows.has_entries(tx, source_no), identities, frozenset(entry.key.link for entry in entries)
+    )
 
 
 def _without_own(channel: Channel | None) -> Channel | None:

@@ -12,7 +12,9 @@ from smartfeeds.core.push_targets import MAX_TARGETS, PushOffer, same_address
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling import polls as polling
+from smartfeeds.features.polling import push_rows
 from smartfeeds.features.polling import push_states as state
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import (
     FOLLOWING,
     FORGERIES,
@@ -101,7 +103,7 @@ def follow_poll(
     `times_us` are the times of the changes that the poll has found. The caller stores the source.
     """
     now_us = context.now_us
-    rows = [push for push in tx.source_pushes_of(source.source_no) if push.state in FOLLOWING]
+    rows = [push for push in push_rows.pushes_of(tx, source.source_no) if push.state in FOLLOWING]
     late_times = tuple(times_us)
     followed, is_again = False, False
     for row in rows:
@@ -122,7 +124,7 @@ def follow_poll(
             source = _no_longer(tx, source, push, now_us, chance)
         followed = followed or (push.state in FOLLOWING and push.absences == 0)
         if push != row:
-            tx.put_source_push(push)
+            push_rows.put(tx, push)
     if not followed and polled.offer is not None and polled.offer.targets:
         begin_push(tx, source.source_no, polled.offer, polled, now_us)
     if is_again and source.due_us is not None:
@@ -135,19 +137,19 @@ def begin_push(
 ) -> None:
     """Begins a subscription. One that waits for another target ends here: a feed that names other hubs at each poll has
     one that waits, and few that are over."""
-    good = frozenset(target.url for target in offer.targets if tx.has_active_push(target.url))
+    good = frozenset(target.url for target in offer.targets if push_rows.has_active(tx, target.url))
     push = state.new_push(source_no, offer.ranked(good), polled.token, polled.secret, now_us, mirror)
-    rows = tx.source_pushes_of(source_no)
+    rows = push_rows.pushes_of(tx, source_no)
     surplus = [row for row in rows if row.state is PushState.ENDED][:-MAX_TARGETS]
     waiting = [row for row in rows if row.state in FOLLOWING and row.state is not PushState.ACTIVE]
     for row in [*surplus, *waiting]:
-        tx.remove_source_push(row.push_no)
-    tx.put_source_push(replace(push, cursor=polled.cursor))
+        push_rows.remove(tx, row.push_no)
+    push_rows.put(tx, replace(push, cursor=polled.cursor))
 
 
 def _no_longer(tx: WriteTx, source: Source, push: SourcePush, now_us: int, chance: float) -> Source:
     """The source after one of its subscriptions has ended: polled as before, unless another one is active."""
-    others = (row for row in tx.source_pushes_of(source.source_no) if row.push_no != push.push_no)
+    others = (row for row in push_rows.pushes_of(tx, source.source_no) if row.push_no != push.push_no)
     if any(row.state is PushState.ACTIVE and row.pushed_us is not None for row in others):
         return source
     return polling.announced_by(source, PushKind.NONE, now_us, chance)
@@ -155,11 +157,11 @@ def _no_longer(tx: WriteTx, source: Source, push: SourcePush, now_us: int, chanc
 
 def _put(tx: WriteTx, push: SourcePush, before: SourcePush, now_us: int, chance: float) -> SourcePush:
     """Stores a subscription. When it stops being active, its source is polled as before."""
-    tx.put_source_push(push)
+    push_rows.put(tx, push)
     if before.state is PushState.ACTIVE and push.state is not PushState.ACTIVE:
-        source = tx.source(push.source_no)
+        source = source_rows.source(tx, push.source_no)
         if source is not None:
-            tx.put_source(_no_longer(tx, source, push, now_us, chance))
+            source_rows.put(tx, _no_longer(tx, source, push, now_us, chance))
     return push
 
 
@@ -170,19 +172,23 @@ def begin_task(
 
     `sends_secret`: the request will have the secret. Returns None if it was removed, or is not due any more.
     """
-    before = tx.source_push(push_no)
+    before = push_rows.push(tx, push_no)
     if before is None or before.due_us is None or before.due_us > context.now_us:
         return None
     if before.mirror and before.state in FOLLOWING and tx.mirror(before.mirror) is None:
         before = state.left(before, "the mirror was removed", context.now_us)
     push, task = state.at_due(before, context.now_us)
-    if push.kind is PushKind.CLOUD and task is Task.SUBSCRIBE and (source := tx.source(push.source_no)) is not None:
+    if (
+        push.kind is PushKind.CLOUD
+        and task is Task.SUBSCRIBE
+        and (source := source_rows.source(tx, push.source_no)) is not None
+    ):
         # RC-064: the address of the feed after permanent redirects.
         push = replace(push, target=replace(push.target, topic=source.url))
     if task is Task.SUBSCRIBE:
         push = replace(push, asks_secret=sends_secret)
     if task is Task.REMOVE:
-        tx.remove_source_push(push_no)
+        push_rows.remove(tx, push_no)
         return push, task
     return _put(tx, push, before, context.now_us, chance), task
 
@@ -191,7 +197,7 @@ def end_request(
     tx: WriteTx, context: Context, push_no: int, asked_us: int | None, result: RequestResult, chance: float
 ) -> SourcePush | None:
     """Stores the answer to a request. Returns the subscription after it, None if it was removed meanwhile."""
-    before = tx.source_push(push_no)
+    before = push_rows.push(tx, push_no)
     if before is None:
         return None
     push = state.after_request(before, asked_us, result, context.now_us, chance)
@@ -203,7 +209,7 @@ def end_request(
 def take_check(tx: WriteTx, context: Context, token: str, check: HubCheck, chance: float) -> bool:
     """Takes the check or the denial of a hub. Returns whether it is about a request or subscription of ours (WS-108 to
     WS-118)."""
-    before = tx.source_push_of_token(token)
+    before = push_rows.push_of_token(tx, token)
     if before is None or before.kind is not PushKind.HUB or not same_address(check.topic, before.target.topic):
         return False
     now_us = context.now_us
@@ -219,14 +225,14 @@ def take_check(tx: WriteTx, context: Context, token: str, check: HubCheck, chanc
     push = state.confirmed(before, check.lease_s, now_us, chance)
     if before.state is not PushState.ACTIVE:
         _leave_others(tx, push, now_us, chance)
-    tx.put_source_push(push)
+    push_rows.put(tx, push)
     return True
 
 
 def _leave_others(tx: WriteTx, push: SourcePush, now_us: int, chance: float) -> None:
     """Ends the subscriptions that this one replaces, now that it is active (WS-135). Until it has pushed, the source is
     polled as without a hub (WS-133)."""
-    for other in tx.source_pushes_of(push.source_no):
+    for other in push_rows.pushes_of(tx, push.source_no):
         if other.push_no != push.push_no and other.state in FOLLOWING:
             _put(tx, state.left(other, "another subscription has replaced it", now_us), other, now_us, chance)
 
@@ -236,13 +242,13 @@ def reach_of(tx: ReadTx, _context: Context, push: SourcePush) -> Reach:
     if push.mirror:
         row = tx.mirror(push.mirror)
         return Reach.PUBLIC if row is None else Reach.EVERYWHERE if row.mirror.allow_private else Reach.LISTED
-    source = tx.source(push.source_no)
+    source = source_rows.source(tx, push.source_no)
     return Reach.PUBLIC if source is None else source.reach
 
 
 def find_push(tx: ReadTx, _context: Context, token: str) -> SourcePush | None:
     """The subscription of a callback path."""
-    return tx.source_push_of_token(token)
+    return push_rows.push_of_token(tx, token)
 
 
 def take_push(tx: WriteTx, context: Context, push_no: int, chance: float, *, has_content: bool) -> SourcePush | None:
@@ -251,30 +257,30 @@ def take_push(tx: WriteTx, context: Context, push_no: int, chance: float, *, has
     Content is marked as pending until it is stored: what a crash loses is polled later. Otherwise the
     source becomes due. Returns None if the subscription is over.
     """
-    push = tx.source_push(push_no)
+    push = push_rows.push(tx, push_no)
     if push is None or push.state in OVER:
         return None
     now_us = context.now_us
     push = state.pushed(push, now_us)
     push = replace(push, pending_us=now_us) if has_content else state.hinted(push, now_us)
-    tx.put_source_push(push)
-    source = tx.source(push.source_no)
+    push_rows.put(tx, push)
+    source = source_rows.source(tx, push.source_no)
     if source is not None:
         after = polling.announced_by(source, push.kind, now_us, chance)
         after = after if has_content else polling.hinted_source(after, now_us)
         if after != source:
-            tx.put_source(after)
+            source_rows.put(tx, after)
     return push
 
 
 def take_hint(tx: WriteTx, context: Context, push_no: int) -> None:
     """Makes the source due after content that cannot be used: nobody has signed it, or it cannot be read (WS-139)."""
-    push = tx.source_push(push_no)
-    source = None if push is None else tx.source(push.source_no)
+    push = push_rows.push(tx, push_no)
+    source = None if push is None else source_rows.source(tx, push.source_no)
     if push is None or source is None or push.state in OVER:
         return
-    tx.put_source_push(replace(state.hinted(push, context.now_us), pending_us=None))
-    tx.put_source(polling.hinted_source(source, context.now_us))
+    push_rows.put(tx, replace(state.hinted(push, context.now_us), pending_us=None))
+    source_rows.put(tx, polling.hinted_source(source, context.now_us))
 
 
 def take_forgery(tx: WriteTx, context: Context, push_no: int, *, token: str, secret: str, chance: float) -> int:
@@ -282,40 +288,40 @@ def take_forgery(tx: WriteTx, context: Context, push_no: int, *, token: str, sec
 
     Returns their number.
     """
-    push = tx.source_push(push_no)
+    push = push_rows.push(tx, push_no)
     if push is None or push.state in OVER:
         return 0
     push = state.forged(push)
     if push.forgeries < FORGERIES:
-        tx.put_source_push(push)
+        push_rows.put(tx, push)
     else:
         now_us = context.now_us
         left = state.left(push, f"{FORGERIES} pushes in a row had no right signature", now_us)
         _put(tx, left, push, now_us, chance)
         offer = PushOffer((push.target, *push.others))
-        tx.put_source_push(state.new_push(push.source_no, offer, token, secret, now_us, push.mirror))
-        if (source := tx.source(push.source_no)) is not None:
-            tx.put_source(polling.hinted_source(source, now_us))
+        push_rows.put(tx, state.new_push(push.source_no, offer, token, secret, now_us, push.mirror))
+        if (source := source_rows.source(tx, push.source_no)) is not None:
+            source_rows.put(tx, polling.hinted_source(source, now_us))
     return push.forgeries
 
 
 def settle_push(tx: WriteTx, _context: Context, push_no: int, received_us: int | None, cursor: str) -> None:
     """Notes that a push was stored; `cursor` is the last one of its document, "" if it has none."""
-    push = tx.source_push(push_no)
+    push = push_rows.push(tx, push_no)
     if push is None:
         return
     is_last = push.pending_us is not None and received_us is not None and push.pending_us <= received_us
-    tx.put_source_push(replace(push, pending_us=None if is_last else push.pending_us, cursor=cursor or push.cursor))
+    push_rows.put(tx, replace(push, pending_us=None if is_last else push.pending_us, cursor=cursor or push.cursor))
 
 
 def begin_pushes(tx: WriteTx, context: Context, after_no: int, limit: int) -> int | None:
     """After a start: what was received and not stored is polled, and clouds are asked again, because the address of
     this service may have changed (RC-066). Looks at some subscriptions, and returns the number of the last one, None
     at the end."""
-    rows = tx.source_pushes(after_no, limit)
+    rows = push_rows.pushes(tx, after_no, limit)
     for push in rows:
         if push.kind is PushKind.CLOUD and push.state is PushState.ACTIVE:
-            tx.put_source_push(replace(push, due_us=context.now_us - 1))  # overdue, and so spread
+            push_rows.put(tx, replace(push, due_us=context.now_us - 1))  # overdue, and so spread
         if push.pending_us is not None:
             take_hint(tx, context, push.push_no)
     return rows[-1].push_no if len(rows) == limit else None
@@ -323,13 +329,13 @@ def begin_pushes(tx: WriteTx, context: Context, after_no: int, limit: int) -> in
 
 def spread_pushes(tx: WriteTx, context: Context) -> None:
     """Spreads what became due while the service did not run (WS-137)."""
-    tx.spread_overdue_source_pushes(context.now_us, SPREAD_S)
+    push_rows.spread_overdue(tx, context.now_us, SPREAD_S)
 
 
 def find_forgotten(tx: ReadTx, context: Context, after_no: int, limit: int) -> tuple[list[int], int | None]:
     """Looks at some subscriptions. Returns the numbers of those with a push that was received long ago and not stored:
     the process that had it in memory has ended. Also returns the number of the last subscription, None at the end."""
-    rows = tx.source_pushes(after_no, limit)
+    rows = push_rows.pushes(tx, after_no, limit)
     before_us = context.now_us - FORGOTTEN_S * US_PER_S
     forgotten = [push.push_no for push in rows if push.pending_us is not None and push.pending_us < before_us]
     return forgotten, rows[-1].push_no if len(rows) == limit else None
@@ -343,12 +349,12 @@ def poll_forgotten(tx: WriteTx, context: Context, numbers: Sequence[int]) -> Non
 
 def has_orphans(tx: ReadTx, _context: Context) -> bool:
     """Whether there are subscriptions of sources that were removed, paused or stopped."""
-    return bool(tx.source_pushes_without_source(1))
+    return bool(push_rows.without_source(tx, 1))
 
 
 def leave_orphans(tx: WriteTx, context: Context) -> int:
     """Ends the subscriptions of sources that were removed, paused or stopped (WS-136). Returns their number."""
-    rows = tx.source_pushes_without_source(_ORPHANS)
+    rows = push_rows.without_source(tx, _ORPHANS)
     for push in rows:
         left = state.left(push, "the source was removed or paused", context.now_us)
         _put(tx, left, push, context.now_us, _NO_CHANCE)
@@ -362,12 +368,12 @@ def renew_push(tx: WriteTx, context: Context, source: Source) -> SourcePush:
         raise ConfigError(
             f"the source {source.first_url} has no hub or cloud; smartfeeds source check shows what the feed names"
         )
-    return tx.put_source_push(state.renewed(push, context.now_us))
+    return push_rows.put(tx, state.renewed(push, context.now_us))
 
 
 def drop_pushes(tx: WriteTx, context: Context, source: Source) -> None:
     """Ends the subscriptions of a source."""
-    for push in tx.source_pushes_of(source.source_no):
+    for push in push_rows.pushes_of(tx, source.source_no):
         if push.state in OVER:
             continue
         _put(
@@ -381,6 +387,6 @@ def drop_pushes(tx: WriteTx, context: Context, source: Source) -> None:
 
 def newest_push(tx: ReadTx, _context: Context, source: Source) -> SourcePush | None:
     """The subscription that a source has now: the active one, else the newest that it wants."""
-    rows = [push for push in tx.source_pushes_of(source.source_no) if push.state in FOLLOWING]
+    rows = [push for push in push_rows.pushes_of(tx, source.source_no) if push.state in FOLLOWING]
     active = [push for push in rows if push.state is PushState.ACTIVE]
     return next(reversed(active or rows), None)

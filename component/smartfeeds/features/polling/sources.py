@@ -15,6 +15,7 @@ from smartfeeds.core.view import BARE
 from smartfeeds.core.web_address import address_key, host_spellings, read_address
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.polling import polls as polling
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import HostPause, Source, SourceState, node_names_of
 from smartfeeds.formats.atom import address_of_source
 from smartfeeds.service.context import Context
@@ -42,16 +43,16 @@ def add_source(tx: WriteTx, context: Context, source: Source) -> Source:
 
     Raises ConfigError if the node has a source of this feed, FeedError if its owner has too many.
     """
-    for row in tx.sources_of(source.node):
+    for row in source_rows.sources_of(tx, source.node):
         if row.first_url == source.first_url or row.identity == source.identity:
             raise ConfigError(f"the node {source.node} has a source {row.first_url} already")
     if source.owner:
         tx.lock_quotas(source.owner)
-        if tx.sources_by(source.owner) >= context.policy.sources_per_jid:
+        if source_rows.sources_by(tx, source.owner) >= context.policy.sources_per_jid:
             raise FeedError(
                 Condition.POLICY_VIOLATION, f"you have {context.policy.sources_per_jid} sources; remove one first"
             )
-    return replace(source, source_no=tx.add_source(source))
+    return replace(source, source_no=source_rows.add(tx, source))
 
 
 def in_own_node(tx: ReadTx, source: Source, may_fill: Callable[[Node], bool]) -> Source:
@@ -64,7 +65,7 @@ def in_own_node(tx: ReadTx, source: Source, may_fill: Callable[[Node], bool]) ->
         if row.identity == source.identity and row.node in node_names_of(row):
             return replace(source, node=row.node)
     for name in node_names_of(source):
-        rows = tx.sources_of(name)
+        rows = source_rows.sources_of(tx, name)
         if any(row.identity == source.identity for row in rows):
             return replace(source, node=name)
         node = None if rows else tx.node(name)
@@ -88,7 +89,7 @@ def sources_of_feed(tx: ReadTx, url: str) -> list[Source]:
 
     The cost grows with the number of sources.
     """
-    rows = {row.source_no: row for host in host_spellings(url) for row in tx.sources_naming(host)}
+    rows = {row.source_no: row for host in host_spellings(url) for row in source_rows.sources_naming(tx, host)}
     return [row for _, row in sorted(rows.items()) if _is_at(row, url)]
 
 
@@ -100,13 +101,13 @@ def find_source(tx: ReadTx, context: Context, text: str, node: str | None = None
     """The source with a number or an address, perhaps of a node. A list of this service has each spelling of its
     address (`own_nodes`). Raises ConfigError unless there is exactly one."""
     if text.isascii() and text.isdigit():
-        matches = [source for source in [tx.source(int(text[:18]))] if source is not None]
+        matches = [source for source in [source_rows.source(tx, int(text[:18]))] if source is not None]
     else:
         domain = context.policy.domain
         lists = {xmpp_uri(domain, name) for name in own_nodes(text, domain, own_url)}
         matches = sources_of_feed(tx, read_address(text))
         matches = [source for source in matches if text in (source.first_url, source.url)] or matches
-        matches = matches or [source for source in tx.sources(0, NO_LIMIT) if source.first_url in lists]
+        matches = matches or [source for source in source_rows.sources(tx, 0, NO_LIMIT) if source.first_url in lists]
     matches = [source for source in matches if node in (None, source.node)]
     if len(matches) > 1:
         raise ConfigError(f"{len(matches)} nodes have a source {text}; add --node, or use the number of the source")
@@ -124,21 +125,21 @@ def remove_source(tx: WriteTx, _context: Context, source: Source) -> None:
         raise ConfigError(
             f"the source {source.first_url} comes from the configuration; remove its [[source]] section and restart"
         )
-    tx.remove_source(source.source_no)
-    for row in tx.sources_of_list(source.source_no) if source.settings.is_list else ():
-        tx.put_source(replace(row, settings=replace(row.settings, list_no=0)))
+    source_rows.remove(tx, source.source_no)
+    for row in source_rows.sources_of_list(tx, source.source_no) if source.settings.is_list else ():
+        source_rows.put(tx, replace(row, settings=replace(row.settings, list_no=0)))
 
 
 def change_source(tx: WriteTx, context: Context, source: Source, change: Callable[[Source, int], Source]) -> Source:
     """Stores a source after a change at the time now, and returns it."""
     changed = change(source, context.now_us)
-    tx.put_source(changed)
+    source_rows.put(tx, changed)
     return changed
 
 
 def poll_now(tx: WriteTx, context: Context, source: Source) -> Source:
     """Makes a source due. Raises ConfigError if it must not be polled now (SRC-030)."""
-    refusal = polling.poll_refusal(source, tx.host_pause(source.host), context.now_us)
+    refusal = polling.poll_refusal(source, source_rows.host_pause(tx, source.host), context.now_us)
     if refusal:
         raise ConfigError(f"the source {source.first_url} cannot be polled now: {refusal}")
     return change_source(tx, context, source, lambda source, now_us: replace(source, due_us=now_us))
@@ -147,34 +148,34 @@ def poll_now(tx: WriteTx, context: Context, source: Source) -> Source:
 def set_configured_sources(tx: WriteTx, _context: Context, sources: Sequence[Source]) -> None:
     """Stores the sources of the configuration. A source keeps its progress while its node and address stay."""
     configured = {(source.node, source.first_url): source for source in sources}
-    rows = tx.sources(0, NO_LIMIT)
+    rows = source_rows.sources(tx, 0, NO_LIMIT)
     found = {row.source_no: configured.pop((row.node, row.first_url), None) for row in rows}
     respelled = {(source.node, source.identity): source for source in configured.values()}
     for row in rows:
         source = found[row.source_no] or respelled.pop((row.node, row.identity), None)
         if source is not None and (not row.configured or row.settings != source.settings):
-            tx.put_source(replace(row, configured=True, settings=source.settings))
+            source_rows.put(tx, replace(row, configured=True, settings=source.settings))
         elif source is None and row.configured:
-            tx.remove_source(row.source_no)
+            source_rows.remove(tx, row.source_no)
     for source in respelled.values():
-        tx.add_source(source)
+        source_rows.add(tx, source)
 
 
 def begin_polls(tx: WriteTx, context: Context) -> None:
     """Corrects due times after a start, or after the clock has jumped (SRC-028, SRC-029)."""
-    tx.pull_back_sources(context.now_us)
-    tx.spread_overdue_sources(context.now_us, SPREAD_S)
+    source_rows.pull_back(tx, context.now_us)
+    source_rows.spread_overdue(tx, context.now_us, SPREAD_S)
 
 
 def read_due(tx: ReadTx, context: Context, limit: int) -> DueSources:
     """The sources to poll now."""
-    pauses = {pause.host: pause for pause in tx.host_pauses(context.now_us)}
-    lists = [source for source in tx.own_lists() if source.state is not SourceState.PAUSED]
+    pauses = {pause.host: pause for pause in source_rows.host_pauses(tx, context.now_us)}
+    lists = [source for source in source_rows.own_lists(tx) if source.state is not SourceState.PAUSED]
     nodes = [tx.node(source.own_node) for source in lists]
     versions = ["" if node is None else version_of(node) for node in nodes]
     return DueSources(
-        tuple(tx.sources_due(context.now_us, limit)),
-        tx.next_source_due_us(),
+        tuple(source_rows.due(tx, context.now_us, limit)),
+        source_rows.next_due_us(tx),
         pauses,
         tuple(zip(lists, versions, strict=True)),
     )
@@ -184,7 +185,7 @@ def sharing_address(tx: ReadTx, _context: Context, source: Source) -> list[Sourc
     """The sources that one request serves: those of its address that ask for it in the same way (SRC-019)."""
     return [
         other
-        for other in tx.sources_at(source.url)
+        for other in source_rows.sources_at(tx, source.url)
         if other.state is not SourceState.PAUSED and _way(other) == _way(source)
     ]
 

@@ -14,6 +14,7 @@ import structlog
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
+from smartfeeds.features.polling import push_rows
 from smartfeeds.features.polling.metrics import SOURCE_PUSH_REQUESTS, SourcePushReading
 from smartfeeds.features.polling.push_keys import callback_url
 from smartfeeds.features.polling.push_states import LEASE_WISH_S, PushState, RequestResult, SourcePush, Task
@@ -129,18 +130,18 @@ class Subscriber:
             while await self._service.read(has_orphans):
                 await self._service.write(leave_orphans)
             self._orphans_us = now_us
-            self._states = await self._service.read(lambda tx, _context: tx.source_push_states())
+            self._states = await self._service.read(lambda tx, _context: push_rows.states(tx))
         if self._forgotten_us is None or not 0 <= now_us - self._forgotten_us < FORGOTTEN_S * US_PER_S:
             await self._poll_forgotten()
             self._forgotten_us = now_us
         limit = AT_ONCE + len(self._running)
-        due = await self._service.read(lambda tx, context: tx.source_pushes_due(context.now_us, limit))
+        due = await self._service.read(lambda tx, context: push_rows.due(tx, context.now_us, limit))
         for push in due:
             if push.host not in self._running and len(self._running) < AT_ONCE:
                 self._start(push)
         if due:
             return SPACE_S
-        next_us = await self._service.read(lambda tx, _context: tx.next_source_push_due_us())
+        next_us = await self._service.read(lambda tx, _context: push_rows.next_due_us(tx))
         return LOOK_S if next_us is None else min(max(_LEAST_PAUSE_S, (next_us - now_us) / US_PER_S), LOOK_S)
 
     async def _begin(self) -> None:

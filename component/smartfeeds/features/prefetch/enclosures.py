@@ -9,6 +9,7 @@ from typing import Final
 
 from smartfeeds.core.model import Node
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import Source, host_of
 from smartfeeds.features.prefetch.enclosure import (
     Enclosure,
@@ -63,7 +64,7 @@ def add_newest(tx: WriteTx, context: Context, source: Source, count: int) -> int
     are. Raises ConfigError if nothing is loaded in advance."""
     plan = plan_of(context)
     node = tx.node(source.node)
-    item_ids = [entry.item_id for entry in tx.source_entries(source.source_no)[-_SEARCHED:]]
+    item_ids = [entry.item_id for entry in source_rows.entries(tx, source.source_no)[-_SEARCHED:]]
     items = [] if node is None else tx.items(node.node_no, item_ids)
     offers = [
         (item.created_us, item.id, link) for item in items if not item.deleted for link in enclosures_of(item.payload)
@@ -77,7 +78,7 @@ def ask_for(tx: WriteTx, context: Context, node_name: str, item_id: str) -> int:
     plan = plan_of(context)
     node = tx.node(node_name)
     item = tx.item(node.node_no, item_id) if node is not None else None
-    sources = tx.sources_of(node_name)
+    sources = source_rows.sources_of(tx, node_name)
     held = next((one for row in sources if (one := held_items(tx, row.source_no).get(item_id)) is not None), None)
     if held is not None:
         payload: bytes = held.item.payload
@@ -117,7 +118,7 @@ def enclosure_statuses(tx: ReadTx, _context: Context, after_no: int, limit: int)
 
 
 def _has_brought(tx: ReadTx, source: Source, item_id: str) -> bool:
-    return any(entry.item_id == item_id for entry in tx.source_entries(source.source_no))
+    return any(entry.item_id == item_id for entry in source_rows.entries(tx, source.source_no))
 
 
 def _add(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import next_host_pause
 from smartfeeds.features.polling.source import Source
 from smartfeeds.features.prefetch.downloads import FileVersion
@@ -77,7 +78,7 @@ class LoadResult:
 
 def has_due(tx: ReadTx, context: Context, span: Span | None, busy_hosts: Collection[str]) -> bool:
     """Whether `choose_next` has an enclosure to consider."""
-    hosts = {*busy_hosts, *(pause.host for pause in tx.host_pauses(context.now_us))}
+    hosts = {*busy_hosts, *(pause.host for pause in source_rows.host_pauses(tx, context.now_us))}
     return bool(tx.enclosures_asked(hosts, 1) or (span is not None and tx.enclosures_due(span.open_us, hosts, 1)))
 
 
@@ -89,7 +90,7 @@ def choose_next(
 
     An enclosure that cannot be loaded in this window gets the reason, and is not considered again in it.
     """
-    paused = {pause.host for pause in tx.host_pauses(context.now_us)}
+    paused = {pause.host for pause in source_rows.host_pauses(tx, context.now_us)}
     excluded = {*busy_hosts, *paused}
     for enclosure in tx.enclosures_asked(excluded, _STEP):
         if (due := _admitted(tx, context, span, enclosure)) is not None:
@@ -130,7 +131,7 @@ def _admitted(tx: WriteTx, context: Context, span: Span | None, enclosure: Enclo
 
 def _sources_of(tx: ReadTx, enclosure: Enclosure) -> Iterator[Source]:
     numbers = dict.fromkeys(use.source_no for use in tx.enclosure_uses(enclosure.enclosure_no))
-    return (source for number in numbers if (source := tx.source(number)) is not None)
+    return (source for number in numbers if (source := source_rows.source(tx, number)) is not None)
 
 
 def _room(
@@ -217,8 +218,8 @@ def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None
         for source in sources:
             release_held(tx, context, source)
     if is_busy:
-        former = tx.host_pause(enclosure.host)
-        tx.put_host_pause(next_host_pause(former, enclosure.host, result.pause_s, context.now_us))
+        former = source_rows.host_pause(tx, enclosure.host)
+        source_rows.put_host_pause(tx, next_host_pause(former, enclosure.host, result.pause_s, context.now_us))
     _log_uses(tx, context, enclosure, result)
     return True
 

@@ -15,6 +15,7 @@ from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.attachments.requests import reap
 from smartfeeds.features.mirrors.mirror import Direction
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.features.privacy.blocklist import DIGEST_PREFIX, ListKind
 from smartfeeds.features.privacy.erasing_items import belongs_to, erase_item, rename_erased, strip_item
@@ -239,7 +240,7 @@ def _end_sources(tx: WriteTx, person: Person) -> int:
     """Removes the sources that are feeds of the person elsewhere."""
     numbers = tx.sources_of_person(person)
     for source_no in numbers:
-        tx.remove_source(source_no)
+        source_rows.remove(tx, source_no)
     return len(numbers)
 
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from smartfeeds.demo.process import free_port
 from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.store.base import WriteTx
@@ -53,7 +54,7 @@ class Media:
 async def read_row(config: Path) -> Enclosure | None:
     """The only enclosure."""
     async with stored_service(config) as service:
-        rows = await service.store.read(lambda tx: tx.enclosures(0, 2))
+        rows = await service.store.read(lambda tx: enclosure_rows.enclosures(tx, 0, 2))
     return rows[0] if rows else None
 
 
@@ -122,8 +123,8 @@ async def ask(config: Path) -> None:
             await asyncio.sleep(0.05)
 
     def change(tx: WriteTx) -> None:
-        (row,) = tx.enclosures(0, 2)  # the service may have begun to load it since
-        tx.put_enclosure(row._replace(asked_us=1))
+        (row,) = enclosure_rows.enclosures(tx, 0, 2)  # the service may have begun to load it since
+        enclosure_rows.put(tx, row._replace(asked_us=1))
 
     async with stored_service(config) as service:
         await service.store.write(change)

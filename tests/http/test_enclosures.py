@@ -13,6 +13,7 @@ from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, digest_of
 from smartfeeds.features.prefetch.enclosures import ask_for
 from smartfeeds.telemetry import metrics_text
@@ -61,12 +62,14 @@ class Podcast:
 
     async def rows(self) -> list[Enclosure]:
         app = self.web.component.app
-        return await app.service.read(lambda tx, _context: tx.enclosures(0, NO_LIMIT))
+        return await app.service.read(lambda tx, _context: enclosure_rows.enclosures(tx, 0, NO_LIMIT))
 
     async def item_ids(self) -> list[str]:
         app = self.web.component.app
         uses = await app.service.read(
-            lambda tx, _context: [use for row in tx.enclosures(0, NO_LIMIT) for use in tx.enclosure_uses(row[0])]
+            lambda tx, _context: [
+                use for row in enclosure_rows.enclosures(tx, 0, NO_LIMIT) for use in enclosure_rows.uses(tx, row[0])
+            ]
         )
         return sorted({use.item_id for use in uses})
 

@@ -52,6 +52,7 @@ from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import dump_details, new_push
 from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.features.presence.states import Contact, ContactState
 from smartfeeds.features.privacy.blocklist import ListKind
@@ -311,7 +312,7 @@ def read_more(tx: ReadTx) -> None:
     callback_rows.due(tx, CallbackKind.HUB, 5, 10, without_hosts=("a",))
     callback_rows.count(tx, CallbackKind.HUB, node_no=1)
     callback_rows.count(tx, CallbackKind.HUB, host="h")
-    tx.known_enclosures(("a",), complete=False)
+    enclosure_rows.known(tx, ("a",), complete=False)
     tx.look_ahead([Touch("feed1", "u4@x", ("i2",), feed="feed2", cursors=())])
 
 
@@ -437,15 +438,15 @@ def _write_sources(tx: WriteTx) -> None:
     source_push_rows.spread_overdue(tx, 5, 10)
     source_push_rows.remove(tx, push.push_no)
     url = "https://a.example/1.mp3"
-    enclosure = tx.add_enclosure(
-        Enclosure(0, url, "a.example:443", "d", "audio/mpeg", None, EnclosureState.WAITING, "", 5, 5)
+    enclosure = enclosure_rows.add(
+        tx, Enclosure(0, url, "a.example:443", "d", "audio/mpeg", None, EnclosureState.WAITING, "", 5, 5)
     )
-    tx.put_enclosure(enclosure)
+    enclosure_rows.put(tx, enclosure)
     use = EnclosureUse(enclosure.enclosure_no, number, "i2", "feed1", 5)
-    tx.put_enclosure_use(use)
-    tx.remove_enclosure_uses([use])
-    tx.remove_enclosure(enclosure.enclosure_no)
-    tx.add_arrival(Arrival(0, 5, "feed1", "i2", url, 1, 1.0, ""), 1)
+    enclosure_rows.put_use(tx, use)
+    enclosure_rows.remove_uses(tx, [use])
+    enclosure_rows.remove(tx, enclosure.enclosure_no)
+    enclosure_rows.add_arrival(tx, Arrival(0, 5, "feed1", "i2", url, 1, 1.0, ""), 1)
     source_rows.remove(tx, number)
 
 

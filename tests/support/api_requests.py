@@ -15,6 +15,7 @@ from smartfeeds.features.cloud.xml_rpc import write_call
 from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
@@ -289,8 +290,8 @@ async def ask_enclosures(requests: Requests) -> None:
             row = Enclosure(
                 *(0, url, "media.example:443", digest_of(url), kind, 4, EnclosureState.ARRIVED, "", 0, context.now_us)
             )
-            row = tx.add_enclosure(row)
-            tx.put_enclosure_use(EnclosureUse(row.enclosure_no, source_no, "show", "notes", 0))
+            row = enclosure_rows.add(tx, row)
+            enclosure_rows.put_use(tx, EnclosureUse(row.enclosure_no, source_no, "show", "notes", 0))
         return [
             get_enclosure(
                 tx, context, GetEnclosure(ANONYMOUS, DOMAIN, "notes", digest_of(url) + extension_of(kind))

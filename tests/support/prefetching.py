@@ -17,6 +17,7 @@ from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.source import Source, SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, PrefetchPlan, parse_rule
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
@@ -134,7 +135,7 @@ class Prefetching:
 
     async def rows(self) -> list[Enclosure]:
         """The enclosures, by number."""
-        return await self.world.store.read(lambda tx: tx.enclosures(0, NO_LIMIT))
+        return await self.world.store.read(lambda tx: enclosure_rows.enclosures(tx, 0, NO_LIMIT))
 
     async def row(self, name: str = "") -> Enclosure:
         """The enclosure whose address ends with a name; the only one."""
@@ -147,7 +148,7 @@ class Prefetching:
 
     async def log(self) -> list[Arrival]:
         """The log of arrivals."""
-        return await self.world.store.read(lambda tx: tx.arrivals(0, NO_LIMIT))
+        return await self.world.store.read(lambda tx: enclosure_rows.arrivals(tx, 0, NO_LIMIT))
 
     async def ask(self, title: str) -> None:
         """An operator wants the enclosures of an item now."""

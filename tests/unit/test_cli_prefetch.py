@@ -10,6 +10,7 @@ from smartfeeds.cli.offline import read_offline
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import SourceSettings, new_source, publisher_of
 from smartfeeds.features.polling.sources import add_source
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import note_enclosures
@@ -46,7 +47,7 @@ async def fill(**changes: object) -> str:
         link = f'<link rel="enclosure" href="{URL}" type="audio/mpeg" length="4000"/>'
         payload = Payload(f'<entry xmlns="http://www.w3.org/2005/Atom"><title>t</title>{link}</entry>'.encode())
         note_enclosures(tx, context, source, node, [ImportedItem("one", None, None, payload)])
-        return tx.enclosures(0, 1)[0].digest
+        return enclosure_rows.enclosures(tx, 0, 1)[0].digest
 
     async with stored_service() as service:
         digest = await service.write(work)
@@ -57,7 +58,9 @@ async def fill(**changes: object) -> str:
 async def change(**changes: object) -> None:
     """Changes the row of the only enclosure."""
     async with stored_service() as service:
-        await service.store.write(lambda tx: tx.put_enclosure(tx.enclosures(0, 1)[0]._replace(**changes)))
+        await service.store.write(
+            lambda tx: enclosure_rows.put(tx, enclosure_rows.enclosures(tx, 0, 1)[0]._replace(**changes))
+        )
 
 
 def read(run: Run, *arguments: str) -> list[dict[str, object]]:
@@ -105,7 +108,7 @@ async def test_log_lists_arrivals_and_failures(ready: Run) -> None:
     await fill()
     entries = [Arrival(0, 10 * DAY_US, "news", "one", URL, 5, 1.25, ""), Arrival(0, 0, "x", "y", URL, 0, 0.0, "broke")]
     async with stored_service() as service:
-        await service.store.write(lambda tx: [tx.add_arrival(entry, 0) for entry in entries])
+        await service.store.write(lambda tx: [enclosure_rows.add_arrival(tx, entry, 0) for entry in entries])
     first, second = await asyncio.to_thread(read, ready, "log")
     assert first == {
         "at": "1970-01-11T00:00:00Z",

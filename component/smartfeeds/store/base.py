@@ -15,7 +15,6 @@ from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.pages.river_rows import RiverReads
-from smartfeeds.features.prefetch.rows import EnclosureReads, EnclosureWrites
 from smartfeeds.features.presence.rows import ContactReads, ContactWrites
 from smartfeeds.features.privacy.rows import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_counts import CountReads
@@ -31,7 +30,6 @@ T = TypeVar("T")
 
 class ReadTx(
     ContactReads,
-    EnclosureReads,
     ErasureReads,
     FileReads,
     CountReads,
@@ -48,7 +46,6 @@ class ReadTx(
 
 class WriteTx(
     ContactWrites,
-    EnclosureWrites,
     ErasureWrites,
     ItemWrites,
     PeopleWrites,

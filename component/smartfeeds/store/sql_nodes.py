@@ -354,6 +354,10 @@ class NodeWrites(TallyWrites, NodeReads):
         row.node = row.node._replace(audience=row.node.audience + by)
         return row
 
+    def mark_pages_changed(self, node_no: int) -> None:
+        """Marks all pages of a node as changed, because they show more than its items: what features add to them."""
+        self._more_audience(node_no)
+
     def lock(self, name: str) -> Node | None:
         """Returns `node` and locks it until this transaction ends."""
         return self.node(name)

@@ -27,6 +27,7 @@ from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.administration.listing import arrival_row, enclosure_row
 from smartfeeds.features.polling.sources import find_source
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import add_newest, ask_for, enclosure_statuses
@@ -88,7 +89,9 @@ def _print_summary(config: Path | None, enclosures: Sequence[Enclosure]) -> None
 def log(node: str | None, config: Path | None, *, as_json: bool) -> None:
     """List the loads that have ended, the oldest first: when, node, item, bytes, seconds, and why a load failed."""
     arrivals = read_pages(
-        config, lambda tx, _context, after, limit: tx.arrivals(after, limit), lambda arrival: arrival.arrival_no
+        config,
+        lambda tx, _context, after, limit: enclosure_rows.arrivals(tx, after, limit),
+        lambda arrival: arrival.arrival_no,
     )
     rows = [arrival_row(arrival) for arrival in arrivals if node in (None, arrival.node)]
     print_rows(rows, as_json=as_json, empty="No load has ended.")

@@ -11,6 +11,7 @@ from smartfeeds.core.model import Node
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import Source, host_of
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import (
     Enclosure,
     EnclosureState,
@@ -97,11 +98,14 @@ def ask_for(tx: WriteTx, context: Context, node_name: str, item_id: str) -> int:
     if len(refusals) == len(links):
         raise ConfigError(f"the enclosure of the item {item_id} is not loaded: {refusals[0]}")
     _add(tx, context, plan, source, [(dated_us, item_id, link) for link in links], len(links))
-    rows = [row for link in links if (row := tx.enclosure_at(link.href)) is not None]
+    rows = [row for link in links if (row := enclosure_rows.enclosure_at(tx, link.href)) is not None]
     for row in rows:
         if row.state is not EnclosureState.ARRIVED:
-            tx.put_enclosure(
-                row._replace(state=EnclosureState.WAITING, asked_us=context.now_us, failures=0, since_us=context.now_us)
+            enclosure_rows.put(
+                tx,
+                row._replace(
+                    state=EnclosureState.WAITING, asked_us=context.now_us, failures=0, since_us=context.now_us
+                ),
             )
     return len(rows)
 
@@ -109,8 +113,8 @@ def ask_for(tx: WriteTx, context: Context, node_name: str, item_id: str) -> int:
 def enclosure_statuses(tx: ReadTx, _context: Context, after_no: int, limit: int) -> list[EnclosureStatus]:
     """Enclosures by number, each once for every node; without a node if its items are gone."""
     statuses = []
-    for row in tx.enclosures(after_no, limit):
-        uses = {use.node: use for use in reversed(tx.enclosure_uses(row.enclosure_no))}
+    for row in enclosure_rows.enclosures(tx, after_no, limit):
+        uses = {use.node: use for use in reversed(enclosure_rows.uses(tx, row.enclosure_no))}
         statuses += [EnclosureStatus(row, use.node, use.item_id) for use in uses.values()] or [
             EnclosureStatus(row, "", "")
         ]
@@ -133,10 +137,12 @@ def _add(
     allowed = [offer for offer in offers if not verdict_on(plan, source, offer[2]).refusal]
     newest = sorted(allowed, key=lambda offer: offer[0], reverse=True)[:most]
     for dated_us, item_id, link in newest:
-        row = tx.enclosure_at(link.href) or tx.add_enclosure(_new_enclosure(link, dated_us, context.now_us))
+        row = enclosure_rows.enclosure_at(tx, link.href) or enclosure_rows.add(
+            tx, _new_enclosure(link, dated_us, context.now_us)
+        )
         if row.dated_us < dated_us:
-            tx.put_enclosure(row._replace(dated_us=dated_us))
-        tx.put_enclosure_use(EnclosureUse(row.enclosure_no, source.source_no, item_id, source.node, dated_us))
+            enclosure_rows.put(tx, row._replace(dated_us=dated_us))
+        enclosure_rows.put_use(tx, EnclosureUse(row.enclosure_no, source.source_no, item_id, source.node, dated_us))
     return len(newest)
 
 
@@ -164,7 +170,7 @@ def plan_of(context: Context) -> PrefetchPlan:
 
 def is_alive(tx: ReadTx, use: EnclosureUse) -> bool:
     """Whether the item still names the enclosure."""
-    node, enclosure = tx.node(use.node), tx.enclosure(use.enclosure_no)
+    node, enclosure = tx.node(use.node), enclosure_rows.enclosure(tx, use.enclosure_no)
     item = None if node is None else tx.item(node.node_no, use.item_id)
     if item is None or item.deleted or enclosure is None:
         return False

@@ -13,6 +13,7 @@ from smartfeeds.core.model import Node
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
 from smartfeeds.features.polling.source import Source, held_reader
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import EnclosureState
 from smartfeeds.formats.entry import enclosures_of
 from smartfeeds.formats.items import ImportedItem
@@ -73,12 +74,16 @@ def is_waiting(tx: ReadTx, context: Context, source: Source, held: HeldItem) -> 
     """
     if not _holds(context, source) or context.now_us - held.since_us >= MAX_HELD_US:
         return False
-    rows = [row for link in enclosures_of(held.item.payload) if (row := tx.enclosure_at(link.href)) is not None]
+    rows = [
+        row
+        for link in enclosures_of(held.item.payload)
+        if (row := enclosure_rows.enclosure_at(tx, link.href)) is not None
+    ]
     return any(
         use.source_no == source.source_no and use.item_id == held.item.id
         for row in rows
         if row.state is EnclosureState.WAITING
-        for use in tx.enclosure_uses(row.enclosure_no)
+        for use in enclosure_rows.uses(tx, row.enclosure_no)
     )
 
 

@@ -7,6 +7,7 @@ from smartfeeds.core.files import FeedFile, extension_of, safe_name
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosures import is_alive
 from smartfeeds.formats.entry import enclosures_of
@@ -29,10 +30,10 @@ def get_enclosure(tx: ReadTx, context: Context, request: GetEnclosure) -> FileSh
     located = locate_for(tx, context, request.node, request.actor)
     located.check_read()
     node = located.node
-    row = tx.enclosure_of_digest(request.file_id.partition(".")[0])
+    row = enclosure_rows.enclosure_of_digest(tx, request.file_id.partition(".")[0])
     if row is None or row.state is not EnclosureState.ARRIVED or _file_id(row) != request.file_id:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such file")
-    if not any(use.node == node.name and is_alive(tx, use) for use in tx.enclosure_uses(row.enclosure_no)):
+    if not any(use.node == node.name and is_alive(tx, use) for use in enclosure_rows.uses(tx, row.enclosure_no)):
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such file")
     name = safe_name(unquote(urlsplit(row.url).path.rpartition("/")[2]))
     file = FeedFile(
@@ -44,7 +45,7 @@ def get_enclosure(tx: ReadTx, context: Context, request: GetEnclosure) -> FileSh
 
 def local_files_of(tx: ReadTx, context: Context, node: Node, items: tuple[Item, ...]) -> tuple[LocalFile, ...]:
     """The complete enclosures of items (PRE-034). The cost grows with the number of complete enclosures of the node."""
-    rows = tx.enclosures_arrived_in(node.name) if context.policy.prefetch is not None else ()
+    rows = enclosure_rows.arrived_in(tx, node.name) if context.policy.prefetch is not None else ()
     if not rows:
         return ()
     links = {item.id: {link.href for link in enclosures_of(item.payload)} for item in items if not item.deleted}

@@ -16,6 +16,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import StoreError
 from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.features.prefetch import rows
 from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.prefetch.enclosure_load import AT_ONCE, EnclosureLoad, Pace, PartFile, StreamClient
 from smartfeeds.features.prefetch.metrics import PREFETCH_LOADS, EnclosureReading
@@ -141,7 +142,7 @@ class Prefetcher:
             await self.tidy()
         if self._counted_us is None or not 0 <= now_us - self._counted_us < _COUNT_S * US_PER_S:
             self._counted_us = now_us
-            totals = await self._service.read(lambda tx, _context: tx.enclosure_totals(), turn=_TURN)
+            totals = await self._service.read(lambda tx, _context: rows.totals(tx), turn=_TURN)
             self._readings = tuple(EnclosureReading(*total) for total in totals)
         may_begin = span is not None and now_us >= self._start_us and not self._is_stopped
         while len(self._running) < AT_ONCE:
@@ -242,7 +243,7 @@ class Prefetcher:
         """Removes what the keeping rules do not keep, and files without rows. Raises StoreError."""
         after_no = 0
         while numbers := await self._service.read(
-            lambda tx, _context: tx.enclosure_sources(after_no, _STEP),  # noqa: B023
+            lambda tx, _context: rows.sources(tx, after_no, _STEP),  # noqa: B023
             turn=_TURN,
         ):
             for source_no in numbers:
@@ -261,7 +262,7 @@ class Prefetcher:
     async def _known(self, digests: Collection[str], *, complete: bool) -> set[str]:
         loads = set() if complete else {digest for digest, _task in self._running.values()}
         return loads | await self._service.read(
-            lambda tx, _context: tx.known_enclosures(digests, complete=complete), turn=_TURN
+            lambda tx, _context: rows.known(tx, digests, complete=complete), turn=_TURN
         )
 
     def readings(self) -> tuple[EnclosureReading, ...]:

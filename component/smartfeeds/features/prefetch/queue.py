@@ -10,6 +10,7 @@ from typing import Final
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import next_host_pause
 from smartfeeds.features.polling.source import Source
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.downloads import FileVersion
 from smartfeeds.features.prefetch.enclosure import (
     MAX_FAILURES,
@@ -79,7 +80,9 @@ class LoadResult:
 def has_due(tx: ReadTx, context: Context, span: Span | None, busy_hosts: Collection[str]) -> bool:
     """Whether `choose_next` has an enclosure to consider."""
     hosts = {*busy_hosts, *(pause.host for pause in source_rows.host_pauses(tx, context.now_us))}
-    return bool(tx.enclosures_asked(hosts, 1) or (span is not None and tx.enclosures_due(span.open_us, hosts, 1)))
+    return bool(
+        enclosure_rows.asked(tx, hosts, 1) or (span is not None and enclosure_rows.due(tx, span.open_us, hosts, 1))
+    )
 
 
 def choose_next(
@@ -92,13 +95,13 @@ def choose_next(
     """
     paused = {pause.host for pause in source_rows.host_pauses(tx, context.now_us)}
     excluded = {*busy_hosts, *paused}
-    for enclosure in tx.enclosures_asked(excluded, _STEP):
+    for enclosure in enclosure_rows.asked(tx, excluded, _STEP):
         if (due := _admitted(tx, context, span, enclosure)) is not None:
             return due
     if span is None:
         return None
     for hosts in ({*excluded, *served_hosts}, excluded):
-        while rows := tx.enclosures_due(span.open_us, hosts, _STEP):
+        while rows := enclosure_rows.due(tx, span.open_us, hosts, _STEP):
             for enclosure in rows:
                 if (due := _admitted(tx, context, span, enclosure)) is not None:
                     return due
@@ -125,12 +128,12 @@ def _admitted(tx: WriteTx, context: Context, span: Span | None, enclosure: Enclo
         reason = f"{limit} is reached"
     # Not before the window has opened, even if the clock has stepped back: it would be considered for ever.
     tried_us = max(context.now_us, 0 if span is None else span.open_us)
-    tx.put_enclosure(enclosure._replace(reason=reason, asked_us=None, tried_us=tried_us))
+    enclosure_rows.put(tx, enclosure._replace(reason=reason, asked_us=None, tried_us=tried_us))
     return None
 
 
 def _sources_of(tx: ReadTx, enclosure: Enclosure) -> Iterator[Source]:
-    numbers = dict.fromkeys(use.source_no for use in tx.enclosure_uses(enclosure.enclosure_no))
+    numbers = dict.fromkeys(use.source_no for use in enclosure_rows.uses(tx, enclosure.enclosure_no))
     return (source for number in numbers if (source := source_rows.source(tx, number)) is not None)
 
 
@@ -139,13 +142,16 @@ def _room(
 ) -> tuple[int, str]:
     """How large the file may become now, and the limit that says so (PRE-014). Files of older items are removed for
     it, those of newer items are not."""
-    used_bytes = tx.enclosure_bytes(enclosure.dated_us, but=enclosure.enclosure_no)
+    used_bytes = enclosure_rows.enclosure_bytes(tx, enclosure.dated_us, but=enclosure.enclosure_no)
     rooms = [(plan.total_bytes - used_bytes, "the limit for all files")]
     if span is not None:
         # What is there of the file was counted when it was loaded.
         night_bytes = plan.night_bytes + enclosure.partial_bytes
         rooms += [
-            (night_bytes - tx.enclosure_night_bytes(source.source_no, span.open_us), "the limit of its source a night")
+            (
+                night_bytes - enclosure_rows.night_bytes(tx, source.source_no, span.open_us),
+                "the limit of its source a night",
+            )
             for source in sources
         ]
     return min(rooms)
@@ -153,36 +159,37 @@ def _room(
 
 def begin_load(tx: WriteTx, context: Context, enclosure_no: int, version: FileVersion) -> None:
     """Stores the version of the file whose bytes follow, so that the next process can continue it (PRE-027)."""
-    enclosure = tx.enclosure(enclosure_no)
+    enclosure = enclosure_rows.enclosure(tx, enclosure_no)
     if enclosure is not None:
-        tx.put_enclosure(
+        enclosure_rows.put(
+            tx,
             enclosure._replace(
                 tried_us=context.now_us,
                 total_bytes=version.total_bytes,
                 etag=version.etag,
                 modified=version.modified,
                 condition=version.condition,
-            )
+            ),
         )
 
 
 def note_progress(tx: WriteTx, _context: Context, enclosure_no: int, size_bytes: int) -> None:
     """Stores how much of a file is there, for lists."""
-    enclosure = tx.enclosure(enclosure_no)
+    enclosure = enclosure_rows.enclosure(tx, enclosure_no)
     if enclosure is not None:
-        tx.put_enclosure(enclosure._replace(partial_bytes=size_bytes))
+        enclosure_rows.put(tx, enclosure._replace(partial_bytes=size_bytes))
 
 
 def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None, result: LoadResult) -> bool:
     """Stores the result of a load and logs it (PRE-025, PRE-031). Returns False if no item names the enclosure any
     more: its file is then unknown."""
-    named = tx.enclosure(due.enclosure.enclosure_no)
+    named = enclosure_rows.enclosure(tx, due.enclosure.enclosure_no)
     sources = [] if named is None else list(_sources_of(tx, named))
     # Before the enclosure, as in a poll. A poll of another process that still sees it waiting ends first, so its items
     # are released here. Otherwise they would wait for the next poll.
     for name in sorted({source.node for source in sources}):
         tx.lock(name)
-    enclosure = tx.enclosure(due.enclosure.enclosure_no)
+    enclosure = enclosure_rows.enclosure(tx, due.enclosure.enclosure_no)
     if enclosure is None:
         return False
     is_busy = result.end is LoadEnd.BUSY
@@ -213,7 +220,7 @@ def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None
         )
     elif state is EnclosureState.GIVEN_UP:
         enclosure = enclosure._replace(since_us=context.now_us)
-    tx.put_enclosure(enclosure)
+    enclosure_rows.put(tx, enclosure)
     if state is not EnclosureState.WAITING or result.end is LoadEnd.ARRIVED:
         for source in sources:
             release_held(tx, context, source)
@@ -225,12 +232,12 @@ def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None
 
 
 def _log_uses(tx: WriteTx, context: Context, enclosure: Enclosure, result: LoadResult) -> None:
-    uses = tx.enclosure_uses(enclosure.enclosure_no)
+    uses = enclosure_rows.uses(tx, enclosure.enclosure_no)
     before_us = context.now_us - plan_of(context).keep_us
     for use in {use.node: use for use in reversed(uses)}.values():
         size_bytes = result.size_bytes if result.end is LoadEnd.ARRIVED else 0
         entry = (context.now_us, use.node, use.item_id, enclosure.url, size_bytes, result.seconds, result.reason)
-        tx.add_arrival(Arrival(0, *entry), before_us)
+        enclosure_rows.add_arrival(tx, Arrival(0, *entry), before_us)
     if result.end is LoadEnd.ARRIVED:
         _show(tx, uses)
 
@@ -246,7 +253,7 @@ def _show(tx: WriteTx, uses: Collection[EnclosureUse]) -> None:
 def stale_uses(tx: ReadTx, context: Context, source_no: int) -> list[EnclosureUse]:
     """The uses of a source that the keeping rules do not keep: those of items that are gone, and all beyond the newest
     files (PRE-030)."""
-    uses = tx.enclosure_uses_of(source_no)
+    uses = enclosure_rows.uses_of(tx, source_no)
     held = held_items(tx, source_no)
     alive = [use for use in uses if use.item_id in held or is_alive(tx, use)]
     newest = list(dict.fromkeys(use.enclosure_no for use in alive))[: plan_of(context).per_source]
@@ -256,10 +263,10 @@ def stale_uses(tx: ReadTx, context: Context, source_no: int) -> list[EnclosureUs
 def tidy_source(tx: WriteTx, context: Context, source_no: int) -> None:
     """Removes the stale uses of a source, and enclosures that no item names any more."""
     uses = stale_uses(tx, context, source_no)
-    tx.remove_enclosure_uses(uses)
+    enclosure_rows.remove_uses(tx, uses)
     for enclosure_no in {use.enclosure_no for use in uses}:
-        enclosure = tx.enclosure(enclosure_no)
-        if enclosure is not None and not tx.enclosure_uses(enclosure_no):
+        enclosure = enclosure_rows.enclosure(tx, enclosure_no)
+        if enclosure is not None and not enclosure_rows.uses(tx, enclosure_no):
             _remove(tx, [enclosure])
     _show(tx, uses)
 
@@ -267,14 +274,16 @@ def tidy_source(tx: WriteTx, context: Context, source_no: int) -> None:
 def tidy_old(tx: WriteTx, context: Context) -> bool:
     """Removes some enclosures that are too old or without a source. Returns whether there may be more. The bytes go
     with `EnclosureFolder.remove_unknown` (PRE-030)."""
-    rows = tx.enclosures_unused(_STEP) or tx.enclosures_before(context.now_us - plan_of(context).keep_us, _STEP)
+    rows = enclosure_rows.unused(tx, _STEP) or enclosure_rows.enclosures_before(
+        tx, context.now_us - plan_of(context).keep_us, _STEP
+    )
     _remove(tx, rows)
     return bool(rows)
 
 
 def tidy_space(tx: WriteTx, context: Context) -> bool:
     """Removes the enclosure of the oldest item if all of them are too large. Returns whether it did (PRE-030)."""
-    rows = tx.enclosures_oldest(1) if tx.enclosure_bytes() > plan_of(context).total_bytes else []
+    rows = enclosure_rows.oldest(tx, 1) if enclosure_rows.enclosure_bytes(tx) > plan_of(context).total_bytes else []
     _remove(tx, rows)
     return bool(rows)
 
@@ -282,5 +291,5 @@ def tidy_space(tx: WriteTx, context: Context) -> bool:
 def _remove(tx: WriteTx, enclosures: list[Enclosure]) -> None:
     for enclosure in enclosures:
         if enclosure.state is EnclosureState.ARRIVED:
-            _show(tx, tx.enclosure_uses(enclosure.enclosure_no))
-        tx.remove_enclosure(enclosure.enclosure_no)
+            _show(tx, enclosure_rows.uses(tx, enclosure.enclosure_no))
+        enclosure_rows.remove(tx, enclosure.enclosure_no)

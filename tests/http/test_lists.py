@@ -17,6 +17,7 @@ from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.http import lists
 from smartfeeds.http.byte_cache import ByteCache
+from smartfeeds.http.routes import Handlers
 from smartfeeds.service.requests import PullFeed
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
@@ -438,7 +439,7 @@ async def test_nno_is_made_once_and_cut(web: Web, monkeypatch: pytest.MonkeyPatc
 def kept_by(web: Web) -> ByteCache[Any, Any]:
     site = web.component.app.site
     assert site is not None
-    return site.handlers.lists._cache
+    return site.handlers.get(Handlers).lists._cache
 
 
 async def test_whole_lists_take_only_so_much_room(web: Web) -> None:

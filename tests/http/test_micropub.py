@@ -10,6 +10,7 @@ from lxml import etree
 from yarl import URL
 
 from smartfeeds.core.token import TokenScope
+from smartfeeds.http.routes import Handlers
 from support.bearer import bearer
 from support.component import ALICE, BOB
 from support.web import Got, Web, WebStarter
@@ -383,7 +384,7 @@ async def test_update_waits_for_nobody(notes: Web, token: str, monkeypatch: pyte
     url = await made(notes, token, {"type": ["h-entry"], "properties": {"name": ["T"], "content": ["c"]}})
     site = notes.component.app.site
     assert site is not None
-    entries = site.handlers.entries
+    entries = site.handlers.get(Handlers).entries
     read, races = entries.read, [1]
 
     async def raced(*arguments: Any, **options: Any) -> Any:

@@ -12,6 +12,7 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.features.cloud.remote_calls import RemoteCall
 from smartfeeds.features.cloud.soap import ENVELOPE_NS
 from smartfeeds.features.cloud.xml_rpc import write_call
+from smartfeeds.features.pages.routes import PageHandlers
 from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
@@ -20,6 +21,8 @@ from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, En
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.quotas import Quota
+from smartfeeds.http.routes import Handlers
+from smartfeeds.parts import Parts
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
@@ -332,7 +335,7 @@ async def ask_micropub(requests: Requests) -> None:
     await own(MEDIA, "POST", "/media/missing", file, **form)
     await own(MEDIA, "POST", "", part % (b"", BIG), **form)
     await own(MEDIA, "POST", "", b"x", Content_Type="text/plain")
-    uploads = _handlers(web).micropub._uploads
+    uploads = _handlers(web).get(Handlers).micropub._uploads
     running, uploads._running = uploads._running, Quota(0)
     await own(MEDIA, "POST", "", file, **form)
     uploads._running = running
@@ -340,7 +343,7 @@ async def ask_micropub(requests: Requests) -> None:
 
 async def ask_images(requests: Requests) -> None:
     """Images of another host: each type, one that is known, one that is no image, and addresses that no page has."""
-    path, links = "/images/{digest}", _handlers(requests.web).images.links
+    path, links = "/images/{digest}", _handlers(requests.web).get(PageHandlers).images.links
     async with running_site() as host:
         for number, body in enumerate((*IMAGES, b"<svg/>")):
             host.pages[f"/{number}"] = body
@@ -454,7 +457,7 @@ async def ask_slowly(requests: Requests) -> None:
             )
 
 
-def _handlers(web: Web) -> Any:
+def _handlers(web: Web) -> Parts:
     assert web.component.app.site is not None
     return web.component.app.site.handlers
 

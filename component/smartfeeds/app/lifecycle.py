@@ -245,7 +245,10 @@ class App:
         self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
         self.cloud = make_cloud(settings, self.service, self._callbacks, self.dispatcher, clock)
         self._webhooks = tuple(server for server in (self.hub, self.cloud) if server is not None)
-        add_parts(host.parts, self.hub, self.cloud, self.polls.inbox, self.polls.prefetch)
+        sign_in = XmppSignIn(
+            self.sign_ins, shared_sign_ins.ask if settings.http.base_url else None, chat=self.bot is not None
+        )
+        add_parts(host.parts, self.hub, self.cloud, self.polls.inbox, self.polls.prefetch, sign_in)
         health = Health(self._unready, metrics_text, tuple(ip_network(text) for text in settings.http.metrics_from))
         self.site = (
             Site(
@@ -256,11 +259,6 @@ class App:
                 clock,
                 shape_fault,
                 self.files,
-                XmppSignIn(
-                    self.sign_ins,
-                    shared_sign_ins.ask if settings.http.base_url else None,
-                    chat=self.bot is not None,
-                ),
                 http_sides(),
                 host.parts,
             )

@@ -5,7 +5,7 @@ route needs an `Operation` and a handler in its own module, and a line in the ta
 does not matter.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -26,15 +26,18 @@ H = TypeVar("H")
 @dataclass(frozen=True, slots=True)
 class SiteTools:
     """What handlers work with. `handle` answers requests. `perform` does so for changes, which are finished even if
-    their client disconnects. `domain` is the address of the service. `authenticator`
-    recognises users. `read_writing` returns what a user may write. `parts` has what features run."""
+    their client disconnects. `now_us` returns microseconds. `domain` is the address of the service. `authenticator`
+    recognises users. `read_writing` returns what a user may write. `openapi` is the OpenAPI document. `parts` has what
+    features run."""
 
     handle: Handle
     perform: Handle
+    now_us: Callable[[], int]
     domain: str
     bodies: BodyReader
     authenticator: Authenticator
     read_writing: ReadWriting
+    openapi: Mapping[str, Any]
     parts: Parts
 
 

@@ -5,23 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.pages import SignInPages, XmppSignIn
-from smartfeeds.features.administration.http import Administration
-from smartfeeds.features.administration.pages import WebAdmin
 from smartfeeds.features.authoring.editor import Editor
 from smartfeeds.features.authoring.micropub import Micropub
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.requests import GetFile
 from smartfeeds.features.authoring.uploads import Files, Uploads
-from smartfeeds.features.pages.api_docs import ApiDocs
 from smartfeeds.features.pages.feed_page import Pages
-from smartfeeds.features.pages.image_requests import ImageFetcher, Images
-from smartfeeds.features.pages.look import SiteLook
-from smartfeeds.features.pages.outlines import Outlines
-from smartfeeds.features.pages.river_http import Rivers
-from smartfeeds.features.pages.river_page import RiverPages
-from smartfeeds.features.pages.search import Searches
-from smartfeeds.features.pages.theme import Themes
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import CallReader, HttpCall, Network
@@ -83,7 +72,6 @@ class Site:
         now_us: Callable[[], int],
         admit: Admit,
         files: Files,
-        xmpp: XmppSignIn,
         sides: Sequence[HttpSide[Any]],
         parts: Parts,
     ) -> None:
@@ -113,32 +101,29 @@ class Site:
         self._complete = CompleteFeeds(self._pull, authenticator.authenticate, options.domain)
         self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=options.heartbeat_s)
         content = document(sides)
-        tools = SiteTools(handle, changes.perform, options.domain, bodies, authenticator, editor.writing, parts)
-        self.handlers = Handlers(
+        tools = SiteTools(
+            handle, changes.perform, now_us, options.domain, bodies, authenticator, editor.writing, content, parts
+        )
+        kernel = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, now_us),
-            rivers=Rivers(handle, options.domain, RiverPages()),
-            searches=Searches(handle, options.domain),
             entries=entries,
             publishing=publishing,
             micropub=Micropub(
                 changes.perform, handle, authenticator.read_token, options.domain, bodies, uploads, entries
             ),
             files=FileReplies(handle, options.domain, files, GetFile),
-            outlines=Outlines(handle, changes.perform, options.domain, bodies, editor.writing),
             requirements=Requirements(self._pull, options.domain, has_hub=links.has_hub),
             health=health,
             openapi=OpenApiDocument(content),
-            api_docs=ApiDocs(content),
-            admin=Administration(handle, changes.perform, options.domain, bodies),
-            web_admin=WebAdmin(handle, changes.perform, options.domain, bodies, now_us),
-            images=Images(parts.get(SiteLook).image_links, parts.get(ImageFetcher).fetch, now_us),
             editor=editor,
-            sign_in=SignInPages(handle, authenticator.read_token, bodies, options.domain, xmpp),
-            themes=Themes(bodies),
         )
-        routes = resources([(TABLE, self.handlers), *((side.routes, side.handlers(tools)) for side in sides)])
-        self.router = HttpRouter(CallReader(options.proxies, options.base_url, parts), routes, authenticator, observe)
+        tables = [(TABLE, kernel), *((side.routes, side.handlers(tools)) for side in sides)]
+        self.handlers = Parts()
+        for _, handlers in tables:
+            self.handlers.add(handlers)
+        callers = CallReader(options.proxies, options.base_url, parts)
+        self.router = HttpRouter(callers, resources(tables), authenticator, observe)
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = Quota(options.bounds.per_address)
 

@@ -1,10 +1,11 @@
 """Accounts: bearer tokens, sessions and the sign-in by XMPP."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from smartfeeds.app.feature import Feature, Host, Running
 
 if TYPE_CHECKING:
+    from smartfeeds.features.accounts.pages import SignInPages
     from smartfeeds.http.side import HttpSide
     from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
@@ -34,8 +35,8 @@ def _xmpp() -> "XmppSide":
     return XMPP
 
 
-def _http() -> "HttpSide[Any]":
-    from smartfeeds.features.accounts.http import HTTP
+def _http() -> "HttpSide[SignInPages]":
+    from smartfeeds.features.accounts.routes import HTTP
 
     return HTTP
 

@@ -14,15 +14,12 @@ from smartfeeds.core.token import Token
 from smartfeeds.errors import FeedError
 from smartfeeds.features.accounts.session import MOST_S, form_token, is_form_token, parse_session
 from smartfeeds.features.accounts.sessions import BeginSession, GetSession, RenewSession, SessionShown, new_session
-from smartfeeds.features.accounts.tokens import BearerTokens
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.authentication import FORM_TOKEN
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import NO_TOKEN, Authenticate, HttpCall, is_from_elsewhere, is_from_here, set_cookie
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.multipart import read_first_field
-from smartfeeds.http.side import HttpSide
-from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle, ask
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -173,10 +170,3 @@ def _cookie(call: HttpCall, name: str) -> str:
     if "Cookie" not in call.request.headers:
         return ""
     return call.cookies.get(_cookie_name(call, name), "")
-
-
-def _sessions(handle: Handle, bodies: BodyReader, domain: str, parts: Parts) -> Sessions:
-    return Sessions(handle, parts.get(BearerTokens).read, domain, bodies)
-
-
-HTTP: HttpSide[None] = HttpSide((), lambda _tools: None, _sessions)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from smartfeeds.app.feature import Feature
 
 if TYPE_CHECKING:
+    from smartfeeds.features.administration.routes import AdminHandlers
+    from smartfeeds.http.side import HttpSide
     from smartfeeds.service.use_cases import UseCases
     from smartfeeds.xmpp.side import XmppSide
 
@@ -21,4 +23,10 @@ def _xmpp() -> "XmppSide":
     return XMPP
 
 
-ADMINISTRATION = Feature("administration", use_cases=_use_cases, xmpp=_xmpp)
+def _http() -> "HttpSide[AdminHandlers]":
+    from smartfeeds.features.administration.routes import HTTP
+
+    return HTTP
+
+
+ADMINISTRATION = Feature("administration", use_cases=_use_cases, xmpp=_xmpp, http=_http)

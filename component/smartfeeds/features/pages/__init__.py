@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from smartfeeds.app.feature import Feature, Host, Running
 
 if TYPE_CHECKING:
+    from smartfeeds.features.pages.routes import PageHandlers
+    from smartfeeds.http.side import HttpSide
     from smartfeeds.service.use_cases import UseCases
 
 
@@ -12,6 +14,12 @@ def _use_cases() -> "UseCases":
     from smartfeeds.features.pages.river_requests import USE_CASES
 
     return USE_CASES
+
+
+def _http() -> "HttpSide[PageHandlers]":
+    from smartfeeds.features.pages.routes import HTTP
+
+    return HTTP
 
 
 def _run(host: Host) -> Running:
@@ -22,4 +30,4 @@ def _run(host: Host) -> Running:
     return run_pages(host)
 
 
-PAGES = Feature("pages", use_cases=_use_cases, run=_run)
+PAGES = Feature("pages", use_cases=_use_cases, http=_http, run=_run)

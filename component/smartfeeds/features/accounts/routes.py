@@ -1,0 +1,35 @@
+"""The pages to sign in and out by their paths, and what recognises users."""
+
+from smartfeeds.core.urls import ACCOUNT, LOGIN, LOGIN_BASIC, LOGIN_WAIT
+from smartfeeds.features.accounts import pages
+from smartfeeds.features.accounts.http import Sessions
+from smartfeeds.features.accounts.pages import SignInPages, XmppSignIn
+from smartfeeds.features.accounts.tokens import BearerTokens
+from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.side import HttpSide, Route, SiteTools
+from smartfeeds.parts import Parts
+from smartfeeds.service.answers import Handle
+
+
+def _handlers(tools: SiteTools) -> SignInPages:
+    xmpp = tools.parts.get(XmppSignIn)
+    return SignInPages(tools.handle, tools.authenticator.read_token, tools.bodies, tools.domain, xmpp)
+
+
+def _sessions(handle: Handle, bodies: BodyReader, domain: str, parts: Parts) -> Sessions:
+    return Sessions(handle, parts.get(BearerTokens).read, domain, bodies)
+
+
+HTTP = HttpSide(
+    (
+        Route("GET", LOGIN, "login", pages.SHOW, lambda h: h.show),
+        Route("POST", LOGIN, "login", pages.SIGN_IN, lambda h: h.post),
+        Route("GET", LOGIN_WAIT, "login", pages.WAIT, lambda h: h.wait),
+        Route("POST", LOGIN_WAIT, "login", pages.COMPLETE, lambda h: h.complete),
+        Route("GET", LOGIN_BASIC, "login", pages.ASK_PASSWORD, lambda _: pages.ask_password),
+        Route("GET", ACCOUNT, "account", pages.ACCOUNT_PAGE, lambda h: h.account),
+        Route("POST", ACCOUNT, "account", pages.SIGN_OUT, lambda h: h.sign_out),
+    ),
+    _handlers,
+    _sessions,
+)

@@ -29,6 +29,7 @@ from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.http.authentication import NobodyKnown
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import CallReader
+from smartfeeds.http.page_writer import NoPages
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import HttpRouter, Resource
 from smartfeeds.net.addresses import EVERYWHERE
@@ -187,7 +188,7 @@ async def running_pushing(
         resource = Resource(
             template, "push", {"GET": (CHECK_PUSH, endpoint.get), "POST": (RECEIVE_PUSH, endpoint.post)}
         )
-        router = HttpRouter(CallReader((), own_url), [resource], NobodyKnown(), lambda *_: None)
+        router = HttpRouter(CallReader((), own_url), [resource], NobodyKnown(), NoPages(), lambda *_: None)
         runner = web.ServerRunner(web.Server(router, auto_decompress=False), shutdown_timeout=0)
         await runner.setup()
         listening = web.TCPSite(runner, "127.0.0.1", 0)

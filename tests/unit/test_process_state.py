@@ -62,12 +62,12 @@ STATES = {
     "delivery.turns.HostPlaces": OWNED,
     "http.byte_cache.ByteCache": LOCAL,  # the classes that have one are below
     "http.encode.Encoder": PAGES,
-    "http.entries.Entries": ENTRIES,
     "http.feeds.Feeds": PAGES,
     "features.pages.image_requests.Images": LOCAL,  # bodies of other servers, for as long as those permit
     "http.lists.Lists": Checked(f"{CACHES}::test_whole_list_is_kept_for_ten_seconds"),
     "features.pages.feed_page.Pages": PAGES,
     "features.pages.river_page.RiverPages": PAGES,
+    "features.pages.writer.HtmlWriter": ENTRIES,
     "http.changes.Changes": LOCAL,
     "features.authoring.rendering.MarkdownTurns": Bound("Markdown"),
     "http.quotas.Quota": Bound("uploads"),

@@ -5,22 +5,16 @@ An item has one entity tag for each representation. The tag changes whenever the
 changes for other reasons: a page shows the title of the feed and the entries beside it.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
 
-from smartfeeds.core.model import Item
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.pages.entry_page import entry_page, page_mark
-from smartfeeds.features.pages.frame import ReadWriting, frame_of, page_reply
 from smartfeeds.features.prefetch.local_links import item_with_local
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
 from smartfeeds.http.encode import Encoder
@@ -28,13 +22,12 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
+from smartfeeds.http.page_writer import PageWriter
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown
-
-ReadReplyNode = Callable[[HttpCall, Item], Awaitable[str]]
 
 ITEM_CONTENT: Content = {n.ATOM.bare_type: {"type": "string"}, n.JSON.bare_type: ref("Item")}
 _PAGE_CONTENT: Content = {**ITEM_CONTENT, n.HTML.bare_type: {"type": "string"}}
@@ -48,30 +41,26 @@ GET_ITEM = Operation(
     cors=True,
 )
 _JSON_MARK, _SYNC_MARK = ".json", ".sync"
-CACHE_BYTES = 4 * 1024 * 1024
 _SUFFIXES = {form.suffix: form for form in n.OF_ENTRY}
 
 
 class Entries:
-    """Handles GET and HEAD of items. `service` is the address of the service. `writing` and `reply_node` read what a
-    signed-in reader may write in the feed, and the node in which the reader may answer an item."""
+    """Handles GET and HEAD of items. `service` is the address of the service. `pages` writes the pages for browsers."""
 
-    def __init__(
-        self, handle: Handle, service: str, encoder: Encoder, writing: ReadWriting, reply_node: ReadReplyNode
-    ) -> None:
+    def __init__(self, handle: Handle, service: str, encoder: Encoder, pages: PageWriter) -> None:
         self._handle = handle
         self._service = service
         self._encoder = encoder
-        self._writing = writing
-        self._reply_node = reply_node
-        self._pages: ByteCache[tuple[str, bool], Reply] = ByteCache(CACHE_BYTES)
+        self._pages = pages
+        self._forms = pages.offered(n.OF_ENTRY_PAGE)
 
     async def get(self, call: HttpCall) -> Reply:
         """One item; the tombstone of a deleted item with status 410. Raises FeedError."""
         sync = read_flag(call.query, "sync")
         answer, form = await self._item(call, sync=sync)
         if form is n.HTML:
-            reply = await self._page(call, answer)
+            public = _is_public(call, answer)
+            reply = await self._pages.entry(call, item_with_local(answer, call.site_url), public=public)
         else:
             reply = self.reply(call, answer, form, sync=sync)
         if answer.item.deleted:
@@ -81,7 +70,7 @@ class Entries:
     async def _item(self, call: HttpCall, *, sync: bool) -> tuple[ItemShown, Representation]:
         """The item of the path and the representation to send. An id may end like a suffix, so the whole id is tried
         first. Raises FeedError."""
-        form = n.negotiate(call.header("Accept"), n.OF_ENTRY_PAGE, "an item")
+        form = n.negotiate(call.header("Accept"), self._forms, "an item")
         try:
             return await self.read(call, call.item_id, sync=sync, neighbours=form is n.HTML), form
         except FeedError as error:
@@ -94,23 +83,6 @@ class Entries:
         """The item, with `sync` including its sync data, with `neighbours` the items beside it. Raises FeedError."""
         request = GetItem(call.actor, self._service, call.name, item_id, sync and not neighbours, neighbours)
         return await ask(self._handle, request, ItemShown)
-
-    async def _page(self, call: HttpCall, answer: ItemShown) -> Reply:
-        """The page of an item or of its tombstone. It is made in a thread and cached."""
-        frame, reply_node = frame_of(call), ""
-        if call.session_id and not answer.item.deleted:
-            frame = replace(frame, writing=await self._writing(call))
-            reply_node = await self._reply_node(call, answer.item)
-        answer = item_with_local(answer, call.site_url)
-        tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer, reply_node)}"
-        public = _is_public(call, answer)
-        reply = self._pages.get((tag, public))
-        if reply is None:
-            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._service, answer, reply_node)
-            reply = page_reply(body, {"ETag": f'"{tag}"', **access_headers(public=public, bearer=False)})
-            # Most browsers want it compressed, and the reply keeps that form, too.
-            self._pages.put((tag, public), reply, reply.size_bytes + len(body) // 2)
-        return call.zipped(reply)
 
     def reply(self, call: HttpCall, answer: ItemShown, form: Representation, *, sync: bool = False) -> Reply:
         """The response with an item and its entity tag. `sync`: the item was read with its sync data."""

@@ -1,7 +1,7 @@
 """GET of a feed: pages, held pulls, JSON-P and conditional requests (Smart Feeds, HTTP Pull; A-09 to A-13)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from http import HTTPStatus
@@ -12,8 +12,6 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.pages.feed_style import STYLED_HEADERS, XML, style_language, with_style
-from smartfeeds.features.pages.frame import PAGE_HEADERS, Frame, ReadWriting, frame_of
 from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
@@ -24,6 +22,7 @@ from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, LAST_EVENT_ID, Content, Operation
+from smartfeeds.http.page_writer import PageWriter
 from smartfeeds.http.queries import (
     CALLBACK,
     MAX,
@@ -54,7 +53,6 @@ _DOCUMENTS = frozenset({n.HTML, n.RSS, n.RSS_092, n.JSON_FEED, n.ESS, n.OPML, n.
 # Documents that a program can merge. The others lack deletions and ids.
 _WITH_SYNC = frozenset({n.HTML, n.RSS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
-_OF_FORM = {n.HTML: PAGE_HEADERS}
 _VARY = "Accept, Accept-Encoding, Authorization"
 
 _CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_FEED} | {
@@ -79,7 +77,7 @@ DOCUMENT = Operation(
     # An unknown suffix belongs to the name of the feed, whose address redirects.
     {
         200: {form.bare_type: _CONTENT[form.bare_type] for form in SUFFIXES.values()}
-        | {**_SCRIPT, XML.partition(";")[0]: {"type": "string"}},
+        | {**_SCRIPT, n.XML.partition(";")[0]: {"type": "string"}},
         308: {},
     },
     parameters=(SINCE, UNTIL, MAX_OR_ALL, TIMEOUT, CALLBACK, *VIEW_PARAMETERS, IF_NONE_MATCH),
@@ -91,7 +89,6 @@ FEED_REDIRECT = Operation("feedRedirect", "Redirect to the address with a slash 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 # Writes a page as a document.
 Write = Callable[[FeedPage, PageAddress], bytes]
-WritePage = Callable[[Frame, FeedPage, PageAddress], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,8 @@ class FeedRequest:
 
     `document`: the request has no position and gets the newest items. `reader`: it gets a document for feed readers.
     `credential` is the token of the actor, "" for an anonymous caller. `bearer` is that of `HttpCall`. `frame` is that
-    of a page for browsers. `style` is the language of the style sheet of a document for browsers, "" without one.
+    of a page for browsers, None for other forms. `style` is that of a document for browsers, "" without one
+    (`PageWriter`).
     """
 
     place: PageAddress
@@ -111,7 +109,7 @@ class FeedRequest:
     zipped: bool
     credential: str = field(default="", repr=False)
     bearer: bool = False
-    frame: Frame | None = None
+    frame: Hashable = None
     style: str = ""
 
     @property
@@ -161,8 +159,8 @@ class FeedUpdate:
 
 
 class Feeds:
-    """Handles GET and HEAD of feeds. `writers` write the documents, `write_page` writes the pages for browsers,
-    `writing` reads what a signed-in reader may write, `encoder` writes the pages of pulls."""
+    """Handles GET and HEAD of feeds. `writers` write the documents, `pages` writes the pages for browsers, `encoder`
+    writes the pages of pulls. `forms` are the representations of a feed."""
 
     def __init__(
         self,
@@ -171,8 +169,7 @@ class Feeds:
         service: str,
         encoder: Encoder,
         writers: Mapping[Representation, Write],
-        write_page: WritePage,
-        writing: ReadWriting,
+        pages: PageWriter,
         *,
         poll_default_s: int,
         poll_max_s: int,
@@ -184,8 +181,8 @@ class Feeds:
         self._encoder = encoder
         self._pulls: Mapping[Representation, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom}
         self._documents = writers
-        self._write_page = write_page
-        self._writing = writing
+        self._pages = pages
+        self.forms = pages.offered(n.OF_FEED)
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
         self._links = links
@@ -208,8 +205,8 @@ class Feeds:
                 Condition.FORBIDDEN, "callback works only without credentials, on feeds that are open to all"
             )
         request = self.read_request(call, query)
-        if request.frame is not None and call.session_id:
-            request = replace(request, frame=replace(request.frame, writing=await self._writing(call)))
+        if request.form is n.HTML:
+            request = replace(request, frame=await self._pages.frame(call))
         changes = self.waiting.changes
         none_match = call.header("If-None-Match")
         answer, reply = await self._shared.get((request, _known(none_match, request)), call.address)
@@ -228,7 +225,7 @@ class Feeds:
     def read_request(self, call: HttpCall, query: FeedQuery) -> FeedRequest:
         """The request that a call makes. Raises HttpError if the client accepts no offered representation."""
         accept = call.header("Accept")
-        form = _form(accept, call.suffix, query.callback)
+        form = self._form(accept, call.suffix, query.callback)
         reader = form in _DOCUMENTS or _is_atom_document(form, call.suffix, query)
         # A program that knows FeedSync, but no cursors, may choose the size of its window.
         sized = query.max is None or (form is n.ATOM and query.sync)
@@ -238,11 +235,8 @@ class Feeds:
         query = query._replace(timeout_s=None)
         place = PageAddress(call.site_url, call.name, query, hub_url, self._links.cloud, window)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
-        frame = frame_of(call) if form is n.HTML else None
-        style = style_language(call, form) if reader and call.suffix and not query.callback else ""
-        return FeedRequest(
-            place, form, call.actor, document, reader, zipped, call.credential, call.bearer, frame, style
-        )
+        style = self._pages.style(call, form) if reader and call.suffix and not query.callback else ""
+        return FeedRequest(place, form, call.actor, document, reader, zipped, call.credential, call.bearer, style=style)
 
     async def page(self, request: FeedRequest) -> FeedPage:
         """The page itself. Raises FeedError."""
@@ -272,7 +266,7 @@ class Feeds:
         if answer.page is not None:
             return answer, await self._new_reply(request, answer)
         if answer.version in known:
-            return None, Reply(status=HTTPStatus.NOT_MODIFIED, headers=_headers(request, answer))
+            return None, Reply(status=HTTPStatus.NOT_MODIFIED, headers=self._headers(request, answer))
         assert cached is not None
         self.cache_hits += 1
         return None, cached[1]
@@ -302,19 +296,48 @@ class Feeds:
 
     def _reply(self, request: FeedRequest, answer: FeedPage) -> Reply:
         answer = page_with_local(answer, request.place.site_url, request.form)
-        if request.frame is not None:
-            body = self._write_page(request.frame, answer, request.place)
+        if request.form is n.HTML:
+            body = self._pages.feed(request.frame, answer, request.place)
         else:
             writers = self._documents if request.reader else self._pulls
             body = writers[request.form](answer, request.place)
         media_type, callback = request.form.media_type, request.place.query.callback
         if request.style:
-            body, media_type = with_style(body, request.place.site_url, request.style), XML
+            body, media_type = self._pages.styled(body, request.place.site_url, request.style), n.XML
         if callback:
             body = in_callback(callback, body, text=request.form is n.ATOM)
             media_type = n.JAVASCRIPT
-        reply = Reply(body, media_type, headers=_headers(request, answer))
+        reply = Reply(body, media_type, headers=self._headers(request, answer))
         return reply.zipped() if request.zipped else reply
+
+    def _form(self, accept: str, suffix: str, callback: str) -> Representation:
+        """The representation to send. With a callback it is wrapped in a script (SF-059)."""
+        if not callback:
+            return SUFFIXES[suffix] if suffix else n.negotiate(accept, self.forms, "a feed")
+        # A script element of a browser accepts any script, but no JSON.
+        form = SUFFIXES[suffix] if suffix else n.choose(accept, _CALLABLE) or n.JSON
+        if form not in _CALLABLE:
+            raise HttpError(HTTPStatus.BAD_REQUEST, "callback works with JSON and Atom only")
+        return form
+
+    def _headers(self, request: FeedRequest, answer: FeedPage) -> dict[str, str]:
+        public = answer.public and request.actor is ANONYMOUS
+        headers = access_headers(public=public, bearer=request.bearer, expose="ETag, Link")
+        headers["Vary"] = _VARY
+        place = request.place
+        self_suffix = n.self_suffix(request.form) if request.reader else ""
+        hub_url = place.hub_url if request.form in n.WITH_HUB else ""
+        headers["Link"] = _links(
+            place.site_url, place.name, place.query.view, self_suffix, hub_url, smart=is_feed(answer.node)
+        )
+        if request.style:
+            headers.update(self._pages.style_headers)
+        elif request.form is n.HTML:
+            headers.update(self._pages.headers)
+        # An empty page has no ETag: a client that waits for the next item would get 304 at once.
+        if answer.page is None or answer.page.items:
+            headers["ETag"] = f'W/"{answer.version}.{request.mark}"'
+        return headers
 
     def _wait_s(self, call: HttpCall, request: FeedRequest, timeout_s: int | None) -> int:
         """How long to hold the pull when it has no items (A-11)."""
@@ -334,34 +357,6 @@ async def redirect(call: HttpCall) -> Reply:
 def _is_atom_document(form: Representation, suffix: str, query: FeedQuery) -> bool:
     """Whether the request is for Atom as feed readers ask for it: by suffix, without sync data and without `since`."""
     return form is n.ATOM and bool(suffix) and query.since is None and not query.sync
-
-
-def _form(accept: str, suffix: str, callback: str) -> Representation:
-    """The representation to send. With a callback it is wrapped in a script (SF-059)."""
-    if not callback:
-        return SUFFIXES[suffix] if suffix else n.negotiate(accept, n.OF_FEED, "a feed")
-    # A script element of a browser accepts any script, but no JSON.
-    form = SUFFIXES[suffix] if suffix else n.choose(accept, _CALLABLE) or n.JSON
-    if form not in _CALLABLE:
-        raise HttpError(HTTPStatus.BAD_REQUEST, "callback works with JSON and Atom only")
-    return form
-
-
-def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
-    public = answer.public and request.actor is ANONYMOUS
-    headers = access_headers(public=public, bearer=request.bearer, expose="ETag, Link")
-    headers["Vary"] = _VARY
-    place = request.place
-    self_suffix = n.self_suffix(request.form) if request.reader else ""
-    hub_url = place.hub_url if request.form in n.WITH_HUB else ""
-    headers["Link"] = _links(
-        place.site_url, place.name, place.query.view, self_suffix, hub_url, smart=is_feed(answer.node)
-    )
-    headers.update(STYLED_HEADERS if request.style else _OF_FORM.get(request.form, {}))
-    # An empty page has no ETag: a client that waits for the next item would get 304 at once.
-    if answer.page is None or answer.page.items:
-        headers["ETag"] = f'W/"{answer.version}.{request.mark}"'
-    return headers
 
 
 # Writing the addresses takes as long as reading the query of the request, and feeds have few views.

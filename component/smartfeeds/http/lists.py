@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import Item, Node
@@ -21,9 +22,6 @@ from smartfeeds.core.token import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.documents.ess import NnoEntry, write_nno
-from smartfeeds.features.pages.feed_list import ListPage, feed_list
-from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of
-from smartfeeds.features.pages.river_requests import GetHeadlines, Headlines
 from smartfeeds.features.polling.lists import GetListedSources, ListedSources
 from smartfeeds.features.polling.source import Source
 from smartfeeds.formats.entry import read_entry
@@ -39,6 +37,7 @@ from smartfeeds.http.encode import is_feed, items_of
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
+from smartfeeds.http.page_writer import ListPage, PageWriter
 from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
@@ -121,24 +120,28 @@ class _WholeList:
 
 
 class Lists:
-    """Handles GET and HEAD of lists. `service` is the address of the service, `now_us` returns microseconds."""
+    """Handles GET and HEAD of lists. `service` is the address of the service, `pages` writes the pages for browsers,
+    `now_us` returns microseconds."""
 
-    def __init__(self, handle: Handle, service: str, now_us: Callable[[], int]) -> None:
+    def __init__(self, handle: Handle, service: str, pages: PageWriter, now_us: Callable[[], int]) -> None:
         self._handle = handle
         self._service = service
+        self._pages = pages
+        self._forms = pages.offered(n.OF_LIST)
         self._now_us = now_us
         self._making = asyncio.Lock()
         self._cache: ByteCache[tuple[object, ...], _WholeList] = ByteCache(CACHE_BYTES)
 
     async def get(self, call: HttpCall) -> Reply:
         """A list. Raises FeedError."""
-        form = _SUFFIXES.get(call.path) or n.negotiate(call.header("Accept"), n.OF_LIST, "the list of feeds")
+        form = _SUFFIXES.get(call.path) or n.negotiate(call.header("Accept"), self._forms, "the list of feeds")
         query = _query(call.query, form)
         actor = reader_of(call)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         if form in (n.JSON, n.HTML):
             body = await self._page(call, actor, query, form)
-            reply = call.zipped(list_reply(call, form, body, _SUFFIXES))
+            page_headers = self._pages.headers if form is n.HTML else {}
+            reply = call.zipped(list_reply(call, form, body, _SUFFIXES, page_headers))
         elif form is n.NNO:
             reply = await self._nno(call, actor, query, zipped=zipped)
         else:
@@ -148,8 +151,7 @@ class Lists:
     async def _page(self, call: HttpCall, actor: Jid, query: Mapping[str, str], form: Representation) -> bytes:
         page = await (self._by_change(actor, query) if "sort" in query else self._by_name(actor, query))
         if form is n.HTML:
-            answer = await ask(self._handle, GetHeadlines(actor, self._service, tuple(page.nodes)), Headlines)
-            return feed_list(frame_of(call), page, answer.items)
+            return await self._pages.feed_list(call, actor, page)
         site_url = call.site_url
         head: JsonObject = {"count": len(page.nodes), "totalItems": page.total, "url": f"{site_url}{FEEDS}"}
         if page.next_path:
@@ -310,15 +312,21 @@ def reader_of(call: HttpCall) -> Jid:
     return call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
 
 
-def list_reply(call: HttpCall, form: Representation, body: bytes, suffixes: Mapping[str, Representation]) -> Reply:
-    """The response with a list. `suffixes` are the paths of its other forms."""
+def list_reply(
+    call: HttpCall,
+    form: Representation,
+    body: bytes,
+    suffixes: Mapping[str, Representation],
+    page_headers: Mapping[str, str] = MappingProxyType({}),
+) -> Reply:
+    """The response with a list. `suffixes` are the paths of its other forms, `page_headers` the headers of a page."""
     links = [f'<{call.site_url}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in suffixes.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
         "Vary": "Accept, Accept-Encoding, Authorization",
         **({"Link": ", ".join(links)} if links else {}),
         **access_headers(public=call.anonymous, bearer=call.bearer, expose=f"ETag, Link, {LEFT_OUT}"),
-        **(PAGE_HEADERS if form is n.HTML else {}),
+        **page_headers,
     }
     return Reply(body, form.media_type, headers=headers)
 

@@ -55,6 +55,7 @@ ESS = Representation("ess", "application/ess", ("application/ess",), "ESS")
 NNO = Representation("nno", "application/nno", ("application/nno",))
 OPML = Representation("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))
 JAVASCRIPT = "application/javascript; charset=utf-8"
+XML = "application/xml; charset=utf-8"
 WEB_FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 PLAIN = "text/plain"

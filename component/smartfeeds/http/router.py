@@ -16,13 +16,12 @@ from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.token import Token, covers
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.pages.frame import frame_of
-from smartfeeds.features.pages.problem_page import for_reader
 from smartfeeds.http.authentication import Authenticator
 from smartfeeds.http.calls import CallReader, HttpCall, is_from_here
-from smartfeeds.http.http_errors import HttpError, as_text, failure_reply
+from smartfeeds.http.http_errors import HttpError, Problem, as_text, failure_reply
 from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import METHODS, Operation
+from smartfeeds.http.page_writer import PageWriter
 from smartfeeds.http.paths import PathTemplate, decode_value, first_segment
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.wire import AlreadySent, early_writer, has_begun
@@ -67,11 +66,16 @@ class Resource:
 
 
 class HttpRouter:
-    """Answers every request. If a path fits several templates, the one with the longest fixed text is taken, so the
-    order of `resources` does not matter."""
+    """Answers every request. `pages` writes errors for browsers. If a path fits several templates, the one with the
+    longest fixed text is taken, so the order of `resources` does not matter."""
 
     def __init__(
-        self, callers: CallReader, resources: Iterable[Resource], authenticator: Authenticator, observe: Observe
+        self,
+        callers: CallReader,
+        resources: Iterable[Resource],
+        authenticator: Authenticator,
+        pages: PageWriter,
+        observe: Observe,
     ) -> None:
         self._callers = callers
         resources = sorted(resources, key=lambda resource: -resource.template.fixed_length)
@@ -86,6 +90,7 @@ class HttpRouter:
             server.methods.update(resource.methods)
         self._fixed[_SERVER] = server
         self._authenticator = authenticator
+        self._pages = pages
         self._observe = observe
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -95,7 +100,7 @@ class HttpRouter:
         answered = await _guarded(exchange, self._answer(exchange))
         answer_s = time.perf_counter() - start_s
         try:
-            response = await _guarded(exchange, _response(exchange, answered))
+            response = await _guarded(exchange, _response(exchange, answered, self._pages))
             return _last_response(exchange, response) if isinstance(response, Reply) else response
         finally:
             self._observe(exchange.metric, exchange.outcome, answer_s)
@@ -159,7 +164,7 @@ async def _guarded(exchange: _Exchange, work: Awaitable[T]) -> T | Reply:
         return reply
 
 
-async def _response(exchange: _Exchange, answered: Answered) -> web.StreamResponse:
+async def _response(exchange: _Exchange, answered: Answered, pages: PageWriter) -> web.StreamResponse:
     """Writes the response, for browsers with a page for people."""
     call = exchange.call
     if call is not None and call.written:
@@ -169,10 +174,8 @@ async def _response(exchange: _Exchange, answered: Answered) -> web.StreamRespon
     reply = _unsent(exchange, answered)
     if exchange.resource is not None and exchange.resource.plain_errors:
         reply = as_text(reply)
-    if call is not None:
-        reply = for_reader(
-            frame_of(call), call.header("Accept"), reply, navigates=call.header("Sec-Fetch-Mode") == "navigate"
-        )
+    if call is not None and isinstance(reply, Problem):
+        reply = pages.problem(call, reply)
     return await _send(exchange.request, reply)
 
 

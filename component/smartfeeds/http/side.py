@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from smartfeeds.features.pages.frame import ReadWriting
 from smartfeeds.http.authentication import Authenticator, NobodyKnown
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.encode import FeedLinks
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.operations import Operation
+from smartfeeds.http.page_writer import NoPages, PageWriter
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import Handler, Resource
 from smartfeeds.parts import Parts
@@ -27,8 +27,7 @@ H = TypeVar("H")
 class SiteTools:
     """What handlers work with. `handle` answers requests. `perform` does so for changes, which are finished even if
     their client disconnects. `now_us` returns microseconds. `domain` is the address of the service. `authenticator`
-    recognises users. `read_writing` returns what a user may write. `openapi` is the OpenAPI document. `parts` has what
-    features run."""
+    recognises users. `openapi` is the OpenAPI document. `parts` has what features run."""
 
     handle: Handle
     perform: Handle
@@ -36,7 +35,6 @@ class SiteTools:
     domain: str
     bodies: BodyReader
     authenticator: Authenticator
-    read_writing: ReadWriting
     openapi: Mapping[str, Any]
     parts: Parts
 
@@ -59,14 +57,17 @@ MakeAuthenticator = Callable[[Handle, BodyReader, str, Parts], Authenticator]
 
 @dataclass(frozen=True, slots=True)
 class HttpSide(Generic[H]):
-    """The routes of a part, and the function that makes the object with their handlers. `authenticator` is None for
-    parts that do not recognise users. `links` adds to the links of documents; its parameters are those of the parts
-    before, and what features run."""
+    """The routes of a part, and the function that makes the object with their handlers.
+
+    One feature may have an `authenticator`, and one may make `pages`, of the service and its address. `links` adds to
+    the links of documents; its parameters are those of the parts before, and what features run.
+    """
 
     routes: tuple[Route[H], ...]
     handlers: Callable[[SiteTools], H]
     authenticator: MakeAuthenticator | None = None
     links: Callable[[FeedLinks, Parts], FeedLinks] | None = None
+    pages: Callable[[Handle, str], PageWriter] | None = None
 
 
 def authenticator_of(
@@ -84,6 +85,12 @@ def links_of(sides: Iterable[HttpSide[Any]], parts: Parts) -> FeedLinks:
         if side.links is not None:
             links = side.links(links, parts)
     return links
+
+
+def page_writer_of(sides: Iterable[HttpSide[Any]], handle: Handle, domain: str) -> PageWriter:
+    """Returns what writes pages: that of the feature that has one."""
+    makers = [side.pages for side in sides if side.pages is not None]
+    return makers[0](handle, domain) if makers else NoPages()
 
 
 def resources(parts: Iterable[tuple[tuple[Route[Any], ...], Any]]) -> tuple[Resource, ...]:

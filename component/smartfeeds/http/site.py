@@ -10,7 +10,6 @@ from smartfeeds.features.authoring.micropub import Micropub
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.requests import GetFile
 from smartfeeds.features.authoring.uploads import Files, Uploads
-from smartfeeds.features.pages.feed_page import Pages
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import CallReader, HttpCall, Network
@@ -30,7 +29,7 @@ from smartfeeds.http.requirements import Requirements
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import TABLE, Handlers, document
 from smartfeeds.http.server import ConnectionLimits, HttpListener
-from smartfeeds.http.side import HttpSide, SiteTools, authenticator_of, links_of, resources
+from smartfeeds.http.side import HttpSide, SiteTools, authenticator_of, links_of, page_writer_of, resources
 from smartfeeds.http.stored_files import FileReplies
 from smartfeeds.http.streams import Streams
 from smartfeeds.parts import Parts
@@ -80,11 +79,12 @@ class Site:
         links = links_of(sides, parts)
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
         authenticator = authenticator_of(sides, handle, bodies, options.domain, parts)
+        pages = page_writer_of(sides, handle, options.domain)
         self._changes = changes = Changes(handle)
         uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
         markdown = MarkdownTurns()
         editor = Editor(handle, changes.perform, options.domain, bodies, markdown, uploads)
-        entries = Entries(handle, options.domain, encoder, editor.writing, editor.reply_node)
+        entries = Entries(handle, options.domain, encoder, pages)
         publishing = Publishing(changes.perform, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
         self.feeds = Feeds(
             self._pull,
@@ -92,8 +92,7 @@ class Site:
             options.domain,
             encoder,
             document_writers(now_us),
-            Pages(options.domain).feed,
-            editor.writing,
+            pages,
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
             links=links,
@@ -101,18 +100,17 @@ class Site:
         self._complete = CompleteFeeds(self._pull, authenticator.authenticate, options.domain)
         self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=options.heartbeat_s)
         content = document(sides)
-        tools = SiteTools(
-            handle, changes.perform, now_us, options.domain, bodies, authenticator, editor.writing, content, parts
-        )
+        tools = SiteTools(handle, changes.perform, now_us, options.domain, bodies, authenticator, content, parts)
         kernel = Handlers(
             pull=self._get_feed,
-            lists=Lists(handle, options.domain, now_us),
+            lists=Lists(handle, options.domain, pages, now_us),
             entries=entries,
             publishing=publishing,
             micropub=Micropub(
                 changes.perform, handle, authenticator.read_token, options.domain, bodies, uploads, entries
             ),
             files=FileReplies(handle, options.domain, files, GetFile),
+            outlines=Outlines(handle, changes.perform, options.domain, bodies),
             requirements=Requirements(self._pull, options.domain, has_hub=links.has_hub),
             health=health,
             openapi=OpenApiDocument(content),
@@ -123,7 +121,7 @@ class Site:
         for _, handlers in tables:
             self.handlers.add(handlers)
         callers = CallReader(options.proxies, options.base_url, parts)
-        self.router = HttpRouter(callers, resources(tables), authenticator, observe)
+        self.router = HttpRouter(callers, resources(tables), authenticator, pages, observe)
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = Quota(options.bounds.per_address)
 
@@ -162,6 +160,6 @@ class Site:
     async def _read_feed(self, call: HttpCall) -> Answered:
         if is_complete(call):
             return await self._complete.get(call)
-        if not call.suffix and n.choose(call.header("Accept"), n.OF_FEED) is n.EVENTS:
+        if not call.suffix and n.choose(call.header("Accept"), self.feeds.forms) is n.EVENTS:
             return await self._streams.get(call)
         return await self.feeds.get(call)

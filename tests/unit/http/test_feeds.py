@@ -1,6 +1,7 @@
 """Updates for held pulls and event streams, and the pages that are made in a thread."""
 
 import threading
+from collections.abc import Hashable
 
 import pytest
 
@@ -10,12 +11,11 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.pages.frame import Frame, Writing
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import Encoder, PageAddress
 from smartfeeds.http.feeds import FeedRequest, Feeds
 from smartfeeds.http.negotiation import HTML, JSON, RSS, Representation
+from smartfeeds.http.page_writer import NoPages
 from smartfeeds.http.queries import FeedQuery
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 
@@ -23,10 +23,6 @@ KEY_US = 1_767_225_600_000_000
 ALICE = Jid("alice", "example.org")
 NODE = Node(1, "notes", NodeKind.FEED, str(ALICE), KEY_US, NodeOptions(NodeKind.FEED))
 ITEM = Item(1, "a", KEY_US, KEY_US, f'<entry xmlns="{ATOM_NS}"><id>urn:x:a</id></entry>'.encode(), str(ALICE))
-
-
-async def _no_writing(_call: HttpCall) -> Writing | None:
-    return None
 
 
 async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> None:
@@ -44,17 +40,13 @@ async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> Non
             raise FeedError(Condition.NOT_AUTHORIZED, "the session has ended")
         return Token("", b"", str(ALICE), TokenScope.READ, ALL_FEEDS, "", KEY_US)
 
-    def write_page(_frame: Frame, _page: FeedPage, _place: PageAddress) -> bytes:
-        return b""
-
     feeds = Feeds(
         pull,
         authenticate,
         "feeds.example.org",
         Encoder(),
         {},
-        write_page,
-        _no_writing,
+        NoPages(),
         poll_default_s=55,
         poll_max_s=120,
         has_hub=False,
@@ -82,8 +74,9 @@ async def test_documents_and_pages_are_made_in_a_thread(form: Representation) ->
     async def authenticate(_credential: str) -> Token:
         raise AssertionError
 
-    def write_page(_frame: Frame, _page: FeedPage, _place: PageAddress) -> bytes:
-        return write(_page, _place)
+    class Pages(NoPages):
+        def feed(self, _frame: Hashable, answer: FeedPage, place: PageAddress) -> bytes:
+            return write(answer, place)
 
     def write(_page: FeedPage, _place: PageAddress) -> bytes:
         threads.append(threading.current_thread())
@@ -95,16 +88,14 @@ async def test_documents_and_pages_are_made_in_a_thread(form: Representation) ->
         "feeds.example.org",
         Encoder(),
         {RSS: write},
-        write_page,
-        _no_writing,
+        Pages(),
         poll_default_s=55,
         poll_max_s=120,
         has_hub=False,
         cloud=None,
     )
     place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
-    frame = Frame() if form is HTML else None
-    request = FeedRequest(place, form, ALICE, document=True, reader=True, zipped=False, frame=frame)
+    request = FeedRequest(place, form, ALICE, document=True, reader=True, zipped=False)
 
     update = await feeds.update(request)
 

@@ -17,7 +17,7 @@ from smartfeeds.core.urls import subscribe_uri
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.features.pages.article import article
 from smartfeeds.features.pages.faces import HUES, hue, initials
-from smartfeeds.features.pages.feed_list import ListPage, feed_list
+from smartfeeds.features.pages.feed_list import feed_list
 from smartfeeds.features.pages.feed_page import CACHE_BYTES, Pages
 from smartfeeds.features.pages.frame import PAGE_POLICY, Frame
 from smartfeeds.features.pages.problem_page import for_reader
@@ -28,6 +28,7 @@ from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
+from smartfeeds.http.page_writer import ListPage
 from smartfeeds.http.queries import read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, Page, ResultSet

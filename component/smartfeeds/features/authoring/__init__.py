@@ -1,5 +1,14 @@
 """Writing over HTTP: the editor, files, Micropub and Markdown."""
 
-from smartfeeds.app.feature import Feature
+from smartfeeds.app.feature import Feature, Host, Running
 
-AUTHORING = Feature("authoring")
+
+def _run(host: Host) -> Running:
+    if not host.settings.http.listen:
+        return Running()
+    from smartfeeds.features.authoring.rights import entry_forms
+
+    return Running(parts=(entry_forms(host.handle, host.settings.component.jid),))
+
+
+AUTHORING = Feature("authoring", needs=("pages",), run=_run)

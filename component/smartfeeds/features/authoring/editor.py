@@ -21,10 +21,10 @@ from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path, reply_pat
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.features.authoring.rendering import MarkdownTurns
+from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import Uploads
 from smartfeeds.features.pages.differences import Differences
-from smartfeeds.features.pages.entry_page import comments_node
-from smartfeeds.features.pages.frame import Writing, frame_of, page_reply
+from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.features.pages.sanitise import SHORT, clean
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import Entry, EntryLink, TextKind, read_entry
@@ -49,7 +49,7 @@ from smartfeeds.service.requests import (
     Published,
     Retract,
 )
-from smartfeeds.service.writing import GetWriting, WritingShown
+from smartfeeds.service.writing import WritingShown
 from smartfeeds.texts import Texts
 
 PREVIEW = "preview"
@@ -99,38 +99,17 @@ class Editor:
         self._bodies = bodies
         self._markdown = markdown
         self._uploads = uploads
-
-    async def writing(self, call: HttpCall) -> Writing | None:
-        """What the user may write in the feed of a page. Raises FeedError."""
-        if call.token is None or not covers(call.token, TokenScope.PUBLISH, call.name):
-            return None
-        access = (await self._writing(call)).access
-        if not access.may_publish and not access.may_retract(own=True):
-            return None
-        return Writing(access.may_publish, access.may_overwrite(own=False), access.may_retract(own=False))
-
-    async def reply_node(self, call: HttpCall, item: Item) -> str:
-        """The node in which the user may answer an item of the feed: that of its comments if this service has it, or
-        else the feed. "" if the user may not publish there. Raises FeedError."""
-        try:
-            writing = await self._writing(call, comments_node(self._service, read_entry(item)) or call.name)
-        except FeedError as error:
-            if error.condition is not Condition.ITEM_NOT_FOUND:
-                raise
-            writing = await self._writing(call)
-        name = writing.node.name
-        may = call.token is not None and covers(call.token, TokenScope.PUBLISH, name) and writing.access.may_publish
-        return name if may else ""
+        self._rights = WriterRights(handle, service)
 
     async def show(self, call: HttpCall) -> Reply:
         """The form for a new entry, or for the entry of the path. Raises FeedError."""
         query = read_parameters(call.query, (REPLY, REPLY_FEED))
         reply, feed = query.get(REPLY, ""), query.get(REPLY_FEED, "")
         if reply and not feed and not call.item_id:
-            node = await self.reply_node(call, await self._item(call, reply))
+            node = await self._rights.reply_node(call, await self._item(call, reply))
             if node and node != call.name:
                 return call.see_other(reply_path(node, reply, call.name))
-        writing = await self._writing(call)
+        writing = await self._rights.shown(call)
         if not call.item_id:
             writing.access.check_publish()
             return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply, reply_feed=feed))
@@ -140,7 +119,7 @@ class Editor:
 
     async def post(self, call: HttpCall) -> Reply:
         """Publishes the entry, or shows the form again: with a preview, an error, or the version of somebody else."""
-        writing = await self._writing(call)
+        writing = await self._rights.shown(call)
         form, fault = await self._read(call)
         if fault is not None:
             page = await self._page(call, writing, form, error=fault.text)
@@ -160,12 +139,12 @@ class Editor:
 
     async def confirm(self, call: HttpCall) -> Reply:
         """The page that asks before an entry is deleted. Raises FeedError."""
-        writing = await self._writing(call)
+        writing = await self._rights.shown(call)
         return self._delete_page(call, writing, await self._item(call))
 
     async def delete(self, call: HttpCall) -> Reply:
         """Deletes the entry if it is still the version that the user saw."""
-        writing = await self._writing(call)
+        writing = await self._rights.shown(call)
         tag = (await self._bodies.fields(call)).get("tag", "")
         expected = ItemPrecondition(frozenset({tag}))
         try:
@@ -299,9 +278,6 @@ class Editor:
         )
         reply = call.zipped(page_reply(body))
         return reply.with_status(HTTPStatus.CONFLICT) if changed else reply
-
-    async def _writing(self, call: HttpCall, name: str = "") -> WritingShown:
-        return await ask(self._handle, GetWriting(call.actor, self._service, name or call.name), WritingShown)
 
     async def _item(self, call: HttpCall, item_id: str = "", feed: str = "") -> Item:
         request = GetItem(call.actor, self._service, feed or call.name, item_id or call.item_id)

@@ -23,7 +23,7 @@ from smartfeeds.features.conflicts.requests import (
     ResolveConflicts,
     ResolvedItem,
 )
-from smartfeeds.features.pages.frame import frame_of, page_reply
+from smartfeeds.features.pages.frame import page_reply, writing_frame
 from smartfeeds.formats.entry import TextKind
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json
 from smartfeeds.http import negotiation as n
@@ -86,7 +86,6 @@ class Conflicts:
         self._change = tools.perform
         self._service = tools.domain
         self._bodies = tools.bodies
-        self._writing = tools.read_writing
 
     async def get(self, call: HttpCall) -> Reply:
         """A page of the items that have conflicts, or one such item. Raises FeedError."""
@@ -96,7 +95,7 @@ class Conflicts:
         if form is n.HTML:
             write_body = partial(
                 conflicts_page,
-                replace(frame_of(call), writing=await self._writing(call)),
+                await writing_frame(call),
                 call.name,
                 conflict_list,
                 next_url.removeprefix(call.site_url),

@@ -1,9 +1,8 @@
 """The list of feeds as a page."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from smartfeeds.core.model import Item, Node
+from smartfeeds.core.model import Item
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.urls import feed_path, list_path
 from smartfeeds.features.pages.feed_page import offers
@@ -12,20 +11,9 @@ from smartfeeds.features.pages.river_page import make_card
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import is_feed
+from smartfeeds.http.page_writer import ListPage
 
 _NNO, _OPML = list_path(n.NNO.suffix), list_path(n.OPML.suffix)
-
-
-@dataclass(frozen=True, slots=True)
-class ListPage:
-    """A page of the list, by name or by last change. `total` counts all feeds. A path is "" if there is no such
-    page."""
-
-    nodes: Sequence[Node]
-    total: int
-    next_path: str
-    previous_path: str
-    by_change: bool = False
 
 
 def feed_list(frame: Frame, page: ListPage, headlines: Mapping[str, Item]) -> bytes:

@@ -12,7 +12,6 @@ from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.texts import choose_language
 
-XML = "application/xml; charset=utf-8"
 STYLED = frozenset({n.ATOM, n.RSS})
 STYLED_HEADERS = {
     # The document loads the style sheet and nothing else.

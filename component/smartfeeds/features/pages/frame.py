@@ -5,7 +5,7 @@ because `http.base_url` may have a path, and get their texts in the language of 
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
@@ -13,6 +13,7 @@ from urllib.parse import quote
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from smartfeeds import __version__
+from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import ACCOUNT, ADMIN, DOCS, FEEDS, LOGIN, RIVER, SEARCH
 from smartfeeds.core.urls import THEME as THEME_PATH
@@ -45,8 +46,16 @@ class Writing(NamedTuple):
     delete_any: bool
 
 
-# Reads what the sender of a request may write in its feed. None for a reader who is not signed in.
-ReadWriting = Callable[[HttpCall], Awaitable[Writing | None]]
+@dataclass(frozen=True, slots=True)
+class EntryForms:
+    """The forms for entries that another feature has, as a part of the service. Without it pages have no links to them.
+
+    `writing` reads what the sender of a request may write in its feed, None if nothing. `reply_node` reads the node in
+    which the sender may answer an item, "" if there is none. Both raise FeedError.
+    """
+
+    writing: Callable[[HttpCall], Awaitable[Writing | None]]
+    reply_node: Callable[[HttpCall, Item], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,12 @@ def frame_of(call: HttpCall) -> Frame:
         call.form_token if call.session_id else "",
         call.admin,
     )
+
+
+async def writing_frame(call: HttpCall) -> Frame:
+    """Returns the frame of a page whose links depend on what the reader may write in its feed. Raises FeedError."""
+    frame, forms = frame_of(call), call.parts.find(EntryForms)
+    return frame if forms is None else replace(frame, writing=await forms.writing(call))
 
 
 def page_reply(body: bytes, headers: Mapping[str, str] | None = None) -> Reply:

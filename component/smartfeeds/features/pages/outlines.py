@@ -1,12 +1,11 @@
 """The outline of a feed as a page, on which people move its items (SSE 3.2). Programs use `PATCH` of an item."""
 
 import asyncio
-from dataclasses import replace
 
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import OUTLINE, feed_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.pages.frame import ReadWriting, frame_of, page_reply
+from smartfeeds.features.pages.frame import page_reply, writing_frame
 from smartfeeds.features.pages.outline_page import MOST_LINES, anchor_of, outline_page
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
@@ -25,20 +24,19 @@ OUTLINE_MOVE = page_for_people("outlineMove", "Moves an item by a step", form=Tr
 
 class Outlines:
     """Handles the page. `service` is the address of the service; `change` performs a request even if the client
-    disconnects; `writing` reads what its sender may write."""
+    disconnects."""
 
-    def __init__(self, handle: Handle, change: Handle, service: str, bodies: BodyReader, writing: ReadWriting) -> None:
+    def __init__(self, handle: Handle, change: Handle, service: str, bodies: BodyReader) -> None:
         self._handle = handle
         self._change = change
         self._service = service
         self._bodies = bodies
-        self._writing = writing
 
     async def show(self, call: HttpCall) -> Reply:
         """The outline, with buttons for those who may move its items. Raises FeedError."""
         read_parameters(call.query, ())
         answer = await ask(self._handle, GetOutline(call.actor, self._service, call.name, MOST_LINES), OutlineShown)
-        frame = replace(frame_of(call), writing=await self._writing(call))
+        frame = await writing_frame(call)
         return call.zipped(page_reply(await asyncio.to_thread(outline_page, frame, answer)))
 
     async def move(self, call: HttpCall) -> Reply:

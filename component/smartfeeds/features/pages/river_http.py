@@ -12,8 +12,8 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import parse_number
 from smartfeeds.core.urls import RIVER, entry_path, feed_path, river_path
-from smartfeeds.features.pages.feed_style import STYLED, STYLED_HEADERS, XML, style_language, with_style
-from smartfeeds.features.pages.frame import frame_of
+from smartfeeds.features.pages.feed_style import STYLED, STYLED_HEADERS, style_language, with_style
+from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of
 from smartfeeds.features.pages.look import look_of
 from smartfeeds.features.pages.river import ENTRY_PLACE, parse_entry_place
 from smartfeeds.features.pages.river_page import RiverPages
@@ -77,7 +77,7 @@ def river_document(form: Representation) -> Operation:
         f"The entries of all feeds that the caller may read, as {media_type}",
         {
             200: {media_type: _CONTENT[media_type]}
-            | ({XML.partition(";")[0]: {"type": "string"}} if form in STYLED else {})
+            | ({n.XML.partition(";")[0]: {"type": "string"}} if form in STYLED else {})
         },
         parameters=(*_PAGE, IF_NONE_MATCH),
         cors=True,
@@ -116,9 +116,10 @@ class Rivers:
             body = await asyncio.to_thread(write)
         # As for a feed, only a document under an address of its own, which a reader opens in a browser, has a style.
         style = style_language(call, form) if call.path in _SUFFIXES else ""
-        reply = list_reply(call, form, with_style(body, call.site_url, style) if style else body, _SUFFIXES)
+        body = with_style(body, call.site_url, style) if style else body
+        reply = list_reply(call, form, body, _SUFFIXES, PAGE_HEADERS if form is n.HTML else {})
         if style:
-            reply = replace(reply, media_type=XML, headers={**reply.headers, **STYLED_HEADERS})
+            reply = replace(reply, media_type=n.XML, headers={**reply.headers, **STYLED_HEADERS})
         return unless_known(call.header("If-None-Match"), call.zipped(reply))
 
     async def _feeds(self, actor: Jid) -> tuple[ChangedNodes, Mapping[str, Item]]:

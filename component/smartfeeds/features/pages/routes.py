@@ -14,6 +14,7 @@ from smartfeeds.features.pages import (
 )
 from smartfeeds.features.pages.look import SiteLook
 from smartfeeds.features.pages.river_page import RiverPages
+from smartfeeds.features.pages.writer import HtmlWriter
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.side import HttpSide, Route, SiteTools
 
@@ -35,7 +36,7 @@ def _handlers(tools: SiteTools) -> PageHandlers:
     return PageHandlers(
         river_http.Rivers(tools.handle, tools.domain, RiverPages()),
         search.Searches(tools.handle, tools.domain),
-        outlines.Outlines(tools.handle, tools.perform, tools.domain, tools.bodies, tools.read_writing),
+        outlines.Outlines(tools.handle, tools.perform, tools.domain, tools.bodies),
         api_docs.ApiDocs(tools.openapi),
         image_requests.Images(links, fetch, tools.now_us),
         theme.Themes(tools.bodies),
@@ -57,4 +58,4 @@ _ROUTES: tuple[Route[PageHandlers], ...] = (
     Route("GET", f"{urls.STATIC}{{file}}", "static", static_files.GET_FILE, lambda _: static_files.get_static),
 )
 # fmt: on
-HTTP = HttpSide(_ROUTES, _handlers)
+HTTP = HttpSide(_ROUTES, _handlers, pages=HtmlWriter)

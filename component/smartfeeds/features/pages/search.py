@@ -9,7 +9,7 @@ from smartfeeds.core.node_place import NODE_PLACE, NodePlace, parse_node_place
 from smartfeeds.core.urls import SEARCH, feed_path
 from smartfeeds.core.view import MAX_FIELDS, PARAMETER_SCHEMAS, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.pages.frame import frame_of
+from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of
 from smartfeeds.features.pages.river_http import activity_json, feed_json
 from smartfeeds.features.pages.river_requests import SearchFeeds, SearchResult
 from smartfeeds.features.pages.search_page import search_page
@@ -74,10 +74,11 @@ class Searches:
             write = partial(search_page, frame_of(call), query.view, query.text, query.words, result, next_path)
         else:
             write = partial(_json, call, query, result, next_path)
+        page_headers = PAGE_HEADERS if form is n.HTML else {}
         # In a thread, as the river, and one page at a time, so that searches leave threads to others.
         async with self._writing:
             body = await asyncio.to_thread(write)
-        return unless_known(call.header("If-None-Match"), call.zipped(list_reply(call, form, body, {})))
+        return unless_known(call.header("If-None-Match"), call.zipped(list_reply(call, form, body, {}, page_headers)))
 
 
 def read_search(raw: str) -> SearchQuery:

@@ -1,0 +1,51 @@
+"""What users may write in a feed, for the pages that link to the forms for entries."""
+
+from smartfeeds.core.model import Item
+from smartfeeds.core.token import TokenScope, covers
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.pages.entry_page import comments_node
+from smartfeeds.features.pages.frame import EntryForms, Writing
+from smartfeeds.formats.entry import read_entry
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.writing import GetWriting, WritingShown
+
+
+def entry_forms(handle: Handle, service: str) -> EntryForms:
+    """Returns the part by which pages know the forms."""
+    rights = WriterRights(handle, service)
+    return EntryForms(rights.writing, rights.reply_node)
+
+
+class WriterRights:
+    """Reads what users may write. `service` is the address of the service."""
+
+    def __init__(self, handle: Handle, service: str) -> None:
+        self._handle = handle
+        self._service = service
+
+    async def writing(self, call: HttpCall) -> Writing | None:
+        """What the user may write in the feed of a page. Raises FeedError."""
+        if call.token is None or not covers(call.token, TokenScope.PUBLISH, call.name):
+            return None
+        access = (await self.shown(call)).access
+        if not access.may_publish and not access.may_retract(own=True):
+            return None
+        return Writing(access.may_publish, access.may_overwrite(own=False), access.may_retract(own=False))
+
+    async def reply_node(self, call: HttpCall, item: Item) -> str:
+        """The node in which the user may answer an item of the feed: that of its comments if this service has it, or
+        else the feed. "" if the user may not publish there. Raises FeedError."""
+        try:
+            writing = await self.shown(call, comments_node(self._service, read_entry(item)) or call.name)
+        except FeedError as error:
+            if error.condition is not Condition.ITEM_NOT_FOUND:
+                raise
+            writing = await self.shown(call)
+        name = writing.node.name
+        may = call.token is not None and covers(call.token, TokenScope.PUBLISH, name) and writing.access.may_publish
+        return name if may else ""
+
+    async def shown(self, call: HttpCall, name: str = "") -> WritingShown:
+        """The feed of a page, or another node, with the rights of the user. Raises FeedError."""
+        return await ask(self._handle, GetWriting(call.actor, self._service, name or call.name), WritingShown)

@@ -1,0 +1,84 @@
+"""The pages of what the kernel serves: feeds, entries, the list of feeds and errors (`http.page_writer`)."""
+
+import asyncio
+from collections.abc import Hashable, Mapping
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.features.pages.entry_page import entry_page, page_mark
+from smartfeeds.features.pages.feed_list import feed_list
+from smartfeeds.features.pages.feed_page import Pages
+from smartfeeds.features.pages.feed_style import STYLED_HEADERS, style_language, with_style
+from smartfeeds.features.pages.frame import PAGE_HEADERS, EntryForms, Frame, frame_of, page_reply, writing_frame
+from smartfeeds.features.pages.problem_page import for_reader
+from smartfeeds.features.pages.river_requests import GetHeadlines, Headlines
+from smartfeeds.http.byte_cache import ByteCache
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.encode import PageAddress
+from smartfeeds.http.http_errors import Problem
+from smartfeeds.http.negotiation import Representation
+from smartfeeds.http.page_writer import ListPage
+from smartfeeds.http.replies import Reply, access_headers
+from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.preconditions import item_tag
+from smartfeeds.service.requests import FeedPage, ItemShown
+
+CACHE_BYTES = 4 * 1024 * 1024  # of pages of entries
+
+
+class HtmlWriter:
+    """Writes the pages. `handle` is the service, and `domain` its address."""
+
+    headers: Mapping[str, str] = PAGE_HEADERS
+    style_headers: Mapping[str, str] = STYLED_HEADERS
+
+    def __init__(self, handle: Handle, domain: str) -> None:
+        self._handle = handle
+        self._domain = domain
+        self._feeds = Pages(domain)
+        self._entries: ByteCache[tuple[str, bool], Reply] = ByteCache(CACHE_BYTES)
+
+    def offered(self, forms: tuple[Representation, ...]) -> tuple[Representation, ...]:
+        """All of the representations."""
+        return forms
+
+    async def frame(self, call: HttpCall) -> Hashable:
+        """The frame of a page of a feed, for a signed-in reader with what the reader may write. Raises FeedError."""
+        return await writing_frame(call) if call.session_id else frame_of(call)
+
+    def feed(self, frame: Hashable, answer: FeedPage, place: PageAddress) -> bytes:
+        """A page of a feed."""
+        assert isinstance(frame, Frame)
+        return self._feeds.feed(frame, answer, place)
+
+    async def entry(self, call: HttpCall, shown: ItemShown, *, public: bool) -> Reply:
+        """The page of an item or of its tombstone. It is made in a thread and cached. Raises FeedError."""
+        frame, reply_node, forms = frame_of(call), "", call.parts.find(EntryForms)
+        if call.session_id and not shown.item.deleted and forms is not None:
+            frame = await writing_frame(call)
+            reply_node = await forms.reply_node(call, shown.item)
+        tag = f"{item_tag(shown.item)}.{page_mark(frame, call.site_url, shown, reply_node)}"
+        reply = self._entries.get((tag, public))
+        if reply is None:
+            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._domain, shown, reply_node)
+            reply = page_reply(body, {"ETag": f'"{tag}"', **access_headers(public=public, bearer=False)})
+            # Most browsers want it compressed, and the reply keeps that form, too.
+            self._entries.put((tag, public), reply, reply.size_bytes + len(body) // 2)
+        return call.zipped(reply)
+
+    async def feed_list(self, call: HttpCall, actor: Jid, page: ListPage) -> bytes:
+        """A page of the list of feeds, with the newest entry of each."""
+        answer = await ask(self._handle, GetHeadlines(actor, self._domain, tuple(page.nodes)), Headlines)
+        return feed_list(frame_of(call), page, answer.items)
+
+    def problem(self, call: HttpCall, problem: Problem) -> Reply:
+        """A problem as a page if the client prefers HTML to JSON, else the problem."""
+        navigates = call.header("Sec-Fetch-Mode") == "navigate"
+        return for_reader(frame_of(call), call.header("Accept"), problem, navigates=navigates)
+
+    def style(self, call: HttpCall, form: Representation) -> str:
+        """The language of the style sheet of a document for a browser, "" for other clients."""
+        return style_language(call, form)
+
+    def styled(self, document: bytes, site_url: str, style: str) -> bytes:
+        """A document with the style sheet in a language."""
+        return with_style(document, site_url, style)

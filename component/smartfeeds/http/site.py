@@ -110,7 +110,6 @@ class Site:
                 changes.perform, handle, authenticator.read_token, options.domain, bodies, uploads, entries
             ),
             files=FileReplies(handle, options.domain, files, GetFile),
-            outlines=Outlines(handle, changes.perform, options.domain, bodies),
             requirements=Requirements(self._pull, options.domain, has_hub=links.has_hub),
             health=health,
             openapi=OpenApiDocument(content),

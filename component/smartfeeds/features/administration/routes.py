@@ -52,7 +52,6 @@ _ROUTES: tuple[Route[AdminHandlers], ...] = (
     Route("GET", "/tokens/", "tokens", http.LIST_TOKENS, lambda h: h.api.tokens),
     Route("POST", "/tokens/", "tokens", http.POST_TOKEN, lambda h: h.api.post_token),
     Route("DELETE", "/tokens/{token}", "tokens", http.DELETE_TOKEN, lambda h: h.api.delete_token),
-    Route("GET", "/consumers/", "consumers", http.LIST_CONSUMERS, lambda h: h.api.consumers),
     Route("POST", "/consumers/", "consumers", http.RETRY_CONSUMERS, lambda h: h.api.retry),
     Route("GET", "/mirrors/", "mirrors", http.LIST_MIRRORS, lambda h: h.api.mirrors),
     Route("GET", "/statistics", "statistics", http.GET_STATISTICS, lambda h: h.api.statistics),

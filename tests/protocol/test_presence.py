@@ -2,8 +2,10 @@
 
 import pytest
 
-from smartfeeds.features.presence.rows import ContactWrites
-from smartfeeds.features.presence.states import Contact, Resource
+from smartfeeds.core.contacts import Contact
+from smartfeeds.features.presence import rows as contact_rows
+from smartfeeds.features.presence.states import Resource
+from smartfeeds.store.base import WriteTx
 from support.component import (
     ALICE,
     BOB,
@@ -171,13 +173,13 @@ async def test_contacts_of_a_jid_and_of_a_domain_are_limited(start: Starter) -> 
 async def test_flood_of_presence_writes_one_row(component: Component, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a real change of a contact is written."""
     rows: list[Contact] = []
-    put_contact = ContactWrites.put_contact
+    put_contact = contact_rows.put
 
-    def put(tx: ContactWrites, contact: Contact) -> None:
+    def put(tx: WriteTx, contact: Contact) -> None:
         rows.append(contact)
         put_contact(tx, contact)
 
-    monkeypatch.setattr(ContactWrites, "put_contact", put)
+    monkeypatch.setattr(contact_rows, "put", put)
     for _ in range(20):
         await tell(component, bare(BOB), "subscribe")
         await tell(component, BOB)

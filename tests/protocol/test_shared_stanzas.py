@@ -6,9 +6,10 @@ import pytest
 from lxml import etree
 from structlog.testing import capture_logs
 
+from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.features.cluster.letter import EVERY_PROCESS, LetterTopic
 from smartfeeds.features.cluster.relay import StanzaRelay
-from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy.blocklist import ListKind
 from support.chat import write
 from support.component import ALICE, BOB, DOMAIN, STANZAS, Component, bare
@@ -32,12 +33,12 @@ async def share(component: Component, text: str) -> None:
 async def test_contact_that_another_process_has_added_or_removed(component: Component) -> None:
     """[TOP-013] Otherwise its events would not wait while it is offline."""
     availability, contact = component.app.presences.availability, Contact(DOMAIN, BOBS, ContactState.GRANTED)
-    await component.app.service.write(lambda tx, _context: tx.put_contact(contact))
+    await component.app.service.write(lambda tx, _context: contact_rows.put(tx, contact))
     await share(component, f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>")
     assert availability.is_available(BOBS) is False
     await share(component, f"<presence from='{BOB}' to='{DOMAIN}'/>")
     assert availability.is_available(BOBS) is True
-    await component.app.service.write(lambda tx, _context: tx.remove_contact(contact))
+    await component.app.service.write(lambda tx, _context: contact_rows.remove(tx, contact))
     await share(component, f"<presence type='unsubscribe' from='{BOBS}' to='{DOMAIN}'/>")
     assert availability.is_available(BOBS) is None
     assert component.presences == [], "the other process has answered"
@@ -46,7 +47,7 @@ async def test_contact_that_another_process_has_added_or_removed(component: Comp
 async def test_presence_right_after_the_change_of_a_contact_counts(component: Component) -> None:
     """[TOP-013] The change is still being read from the store."""
     contact = Contact(DOMAIN, BOBS, ContactState.GRANTED)
-    await component.app.service.write(lambda tx, _context: tx.put_contact(contact))
+    await component.app.service.write(lambda tx, _context: contact_rows.put(tx, contact))
     note = component.app.shared.note
     note(stanza(f"<presence type='subscribe' from='{BOBS}' to='{DOMAIN}'/>"))
     note(stanza(f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>"))
@@ -65,7 +66,7 @@ async def test_contact_that_leaves_receives_what_waited(component: Component) ->
     await component.publish(ALICE, "news", "one")
     assert await component.events(BOBS) == []
     contact = Contact(DOMAIN, BOBS, ContactState.GRANTED)
-    await component.app.service.write(lambda tx, _context: tx.remove_contact(contact))
+    await component.app.service.write(lambda tx, _context: contact_rows.remove(tx, contact))
     await share(component, f"<presence type='unsubscribe' from='{BOBS}' to='{DOMAIN}'/>")
     assert len(await component.events(BOBS)) == 1
 
@@ -73,7 +74,7 @@ async def test_contact_that_leaves_receives_what_waited(component: Component) ->
 async def test_shared_presence_of_a_user_on_the_block_list(component: Component) -> None:
     """[TOP-013] [OPS-061] The user is still a contact."""
     contact = Contact(DOMAIN, BOBS, ContactState.GRANTED)
-    await component.app.service.write(lambda tx, _context: tx.put_contact(contact))
+    await component.app.service.write(lambda tx, _context: contact_rows.put(tx, contact))
     await component.app.service.write(lambda tx, _context: tx.add_blocks(ListKind.DENY, {BOBS}))
     with capture_logs() as events:
         await share(component, f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>")

@@ -1,9 +1,10 @@
 """Contacts of the service in every store."""
 
 from smartfeeds.core.consumers import held_consumer
+from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
-from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.store.base import Store, WriteTx
 from store.values import add_feed, item, subscription
 
@@ -15,30 +16,42 @@ EVE = Contact("feeds.x", "eve@y", ContactState.REFUSED)
 async def test_contacts_are_stored_counted_and_paged(store: Store) -> None:
     def fill(tx: WriteTx) -> None:
         for contact in (EVE, BOB_AT_NEWS, BOB, BOB):
-            tx.put_contact(contact)
+            contact_rows.put(tx, contact)
 
     await store.write(fill)
-    assert await store.read(lambda tx: tx.contacts(("", ""), 2)) == [BOB, EVE]
-    assert await store.read(lambda tx: tx.contacts((EVE.address, EVE.jid), 2)) == [BOB_AT_NEWS]
-    assert await store.read(lambda tx: (tx.contacts_of("bob@x"), tx.contacts_in("x"), tx.contacts_in("y"))) == (2, 2, 1)
+    assert await store.read(lambda tx: contact_rows.contacts(tx, ("", ""), 2)) == [BOB, EVE]
+    assert await store.read(lambda tx: contact_rows.contacts(tx, (EVE.address, EVE.jid), 2)) == [BOB_AT_NEWS]
+    assert await store.read(
+        lambda tx: (
+            contact_rows.contacts_of(tx, "bob@x"),
+            contact_rows.contacts_in(tx, "x"),
+            contact_rows.contacts_in(tx, "y"),
+        )
+    ) == (2, 2, 1)
 
 
 async def test_contact_is_replaced_and_removed(store: Store) -> None:
     granted = BOB._replace(state=ContactState.GRANTED)
 
     def change(tx: WriteTx) -> None:
-        tx.put_contact(BOB)
-        tx.put_contact(granted)
+        contact_rows.put(tx, BOB)
+        contact_rows.put(tx, granted)
 
     await store.write(change)
-    assert await store.read(lambda tx: (tx.contact(BOB.address, BOB.jid), tx.contacts_in("x"))) == (granted, 1)
+    assert await store.read(lambda tx: (tx.contact(BOB.address, BOB.jid), contact_rows.contacts_in(tx, "x"))) == (
+        granted,
+        1,
+    )
 
     def remove(tx: WriteTx) -> None:
-        tx.remove_contact(granted)
-        tx.remove_contact(granted)
+        contact_rows.remove(tx, granted)
+        contact_rows.remove(tx, granted)
 
     await store.write(remove)
-    assert await store.read(lambda tx: (tx.contact(BOB.address, BOB.jid), tx.contacts_in("x"))) == (None, 0)
+    assert await store.read(lambda tx: (tx.contact(BOB.address, BOB.jid), contact_rows.contacts_in(tx, "x"))) == (
+        None,
+        0,
+    )
 
 
 async def test_subscriptions_that_end_with_presence_are_found(store: Store) -> None:

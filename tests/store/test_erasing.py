@@ -10,6 +10,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import Slice
 from smartfeeds.core.token import SCOPES, Token
@@ -22,7 +23,7 @@ from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.hub.protocol import HubTerms, dump_terms
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
-from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy import erasing
 from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.features.privacy.command import ErasureSettings
@@ -97,7 +98,7 @@ def live_everywhere(tx: WriteTx, node_no: int) -> None:
     digest = bytes(32)
     tx.add_token(Token("a" * 12, digest, JID, SCOPES["read"], "*", f"phone of {JID}", T0_US, None))
     tx.put_session(Session("b" * 12, digest, JID, SCOPES["read"], "*", "", "browser", T0_US, T0_US, T0_US, T0_US))
-    tx.put_contact(Contact(SERVICE, JID, ContactState.GRANTED))
+    contact_rows.put(tx, Contact(SERVICE, JID, ContactState.GRANTED))
     tx.put_chat(ChatRow(JID))
     tx.put_file(FeedFile(node_no, "f" * 8, "d" * 64, f"{JID}.png", "image/png", 9, JID, T0_US, T0_US))
     tx.put_redirect("old", f"xmpp:{JID}?;node=blog", JID)

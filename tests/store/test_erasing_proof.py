@@ -16,6 +16,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import Slice
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import SHARED
@@ -23,7 +24,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.features.cluster.lock_session import LockSession
 from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.features.mirrors.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
-from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
@@ -222,7 +223,7 @@ async def fill(world: World) -> None:
     def write(tx: WriteTx) -> None:
         add_rows(tx)
         for contact in (Contact(SERVICE, JID, ContactState.GRANTED), Contact(JID, BOB, ContactState.ASKED)):
-            tx.put_contact(contact)
+            contact_rows.put(tx, contact)
         replace(tx, "item", "sync_id", f"urn:{JID}", "id = 'mine'")
         replace(tx, "subscription", "options", json.dumps({"pubsub#x": [JID]}), f"jid = '{ALICE}'")
         replace(tx, "subscription", "service", JID, "jid = 'carol@example.org'")

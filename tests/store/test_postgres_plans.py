@@ -22,6 +22,7 @@ from psycopg import sql
 
 import smartfeeds
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
+from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import (
     Affiliation,
@@ -54,7 +55,7 @@ from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
-from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.features.privacy.person import Person
@@ -362,8 +363,8 @@ def _write_people(tx: WriteTx) -> None:
     tx.remove_subscription(made.sub_no)
     tx.count_request_form(1, ["a@x"], 5, 4)
     contact = Contact("feeds.example.org", "a@x", ContactState.ASKED)
-    tx.put_contact(contact)
-    tx.remove_contact(contact)
+    contact_rows.put(tx, contact)
+    contact_rows.remove(tx, contact)
     tx.add_blocks(ListKind.DENY, ["evil.example"])
     tx.add_blocks(ListKind.ALLOW, ["good.example"])
     tx.refusal("a@x", "x")

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from smartfeeds.core.consumers import PUSH, Consumer
+from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Mark, Node, Subscription
 from smartfeeds.core.stores import parse_store
@@ -18,7 +19,7 @@ from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.cluster.lock_session import LockSession
 from smartfeeds.features.cluster.notices import SessionEvents
-from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import nodes, subscriptions
 from smartfeeds.service import requests as r
@@ -326,16 +327,16 @@ async def test_contact_that_two_processes_add_is_counted_once(url: str) -> None:
         contact, gate = Contact(SERVICE, "alice@example.org", ContactState.ASKED), Gate()
 
         def add(tx: WriteTx) -> None:
-            tx.put_contact(contact)
+            contact_rows.put(tx, contact)
             gate.wait()
 
         adding = asyncio.create_task(store.write(add))
         await gate.reached.wait()
-        repeating = asyncio.create_task(other.write(lambda tx: tx.put_contact(contact)))
+        repeating = asyncio.create_task(other.write(lambda tx: contact_rows.put(tx, contact)))
         await until_waiting(url, repeating)
         gate.open()
         await asyncio.gather(adding, repeating)
-        assert await store.read(lambda tx: tx.contacts_in("example.org")) == 1
+        assert await store.read(lambda tx: contact_rows.contacts_in(tx, "example.org")) == 1
 
 
 # Deadlocks.

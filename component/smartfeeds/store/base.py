@@ -15,7 +15,6 @@ from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.pages.river_rows import RiverReads
-from smartfeeds.features.presence.rows import ContactReads, ContactWrites
 from smartfeeds.features.privacy.rows import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_files import FileReads
@@ -29,7 +28,6 @@ T = TypeVar("T")
 
 
 class ReadTx(
-    ContactReads,
     ErasureReads,
     FileReads,
     CountReads,
@@ -45,7 +43,6 @@ class ReadTx(
 
 
 class WriteTx(
-    ContactWrites,
     ErasureWrites,
     ItemWrites,
     PeopleWrites,

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import read_subscription, to_listed_node
-from smartfeeds.store.sql_people import to_affiliation
-from smartfeeds.store.sql_tables import AFFILIATION, NODE, NODE_COLUMNS, SUBSCRIPTION, SUBSCRIPTION_ROW, Table
+from smartfeeds.store.sql_people import to_affiliation, to_contact
+from smartfeeds.store.sql_tables import AFFILIATION, CONTACT, NODE, NODE_COLUMNS, SUBSCRIPTION, SUBSCRIPTION_ROW, Table
 
 
 class RowReader(NamedTuple):
@@ -25,4 +25,5 @@ KERNEL: Final = (
     RowReader(NODE, "name", NODE_COLUMNS, to_listed_node),
     RowReader(SUBSCRIPTION, "jid", SUBSCRIPTION_ROW, read_subscription),
     RowReader(AFFILIATION, "jid", "jid, affiliation", to_affiliation),
+    RowReader(CONTACT, "jid", CONTACT.columns, to_contact),
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from smartfeeds.core.access import READERS
 from smartfeeds.core.consumers import held_consumer
+from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import (
     ALL_NUMBERS,
     ALL_TEXTS,
@@ -33,6 +34,7 @@ from smartfeeds.store.rows import (
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import (
     AFFILIATION,
+    CONTACT,
     MARK,
     NODE,
     NODE_COLUMNS,
@@ -75,6 +77,12 @@ def to_affiliation(row: Row) -> tuple[str, Affiliation]:
     """A bare JID and its affiliation from the columns `jid` and `affiliation`. Raises StoreError."""
     jid, affiliation = row
     return jid, read_affiliation(affiliation)
+
+
+def to_contact(row: Row) -> Contact:
+    """A contact from the columns of CONTACT. Raises ValueError."""
+    address, jid, state = row
+    return Contact(address, jid, ContactState(state))
 
 
 def _by_number(rows: Iterable[Row]) -> list[Subscription]:
@@ -127,6 +135,11 @@ class PeopleReads(NodeReads):
         )
         rows = self.part(statement, params, "a.node_no", part)
         return undamaged(NODE, lambda row: (to_listed_node(row), read_affiliation(row[-1])), rows)
+
+    def contact(self, address: str, jid: str) -> Contact | None:
+        """Returns the contact with this bare JID at one of our addresses."""
+        row = self.db.row(f"{CONTACT.select} WHERE address = ? AND jid = ?", (address, jid))
+        return to_contact(row) if row else None
 
     def owned_count(self, jid: str) -> int:
         """Returns the number of live nodes that a bare JID owns. The cost grows with its affiliations."""

@@ -10,11 +10,12 @@ from functools import partial
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.consumers import Consumer, held_consumer
+from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import flag, is_temporary, wants_events
 from smartfeeds.core.view import BARE, View, canonical, from_canonical
-from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.presence import rows
 from smartfeeds.service.context import Context, admits, find_overdue, recipient_access, refusal_of
 from smartfeeds.service.requests import Answer, EmptyResult, Request, Subscribed, SubscriptionShown
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
@@ -232,13 +233,13 @@ def answer_probe(tx: ReadTx, _context: Context, request: ContactProbe) -> Contac
 def _add(tx: WriteTx, context: Context, request: ChangeContact) -> ContactAnswer:
     policy, jid = context.policy, str(request.actor.bare)
     tx.lock_quotas(jid)
-    has_place = tx.contacts_of(jid) < policy.contacts_per_jid and (
-        tx.contacts_in(request.actor.domain) < policy.contacts_per_domain
+    has_place = rows.contacts_of(tx, jid) < policy.contacts_per_jid and (
+        rows.contacts_in(tx, request.actor.domain) < policy.contacts_per_domain
     )
     if not (has_place and admits(policy.contacts | policy.admins, request.actor)):
         return ContactAnswer(("unsubscribed",))
     contact = Contact(request.service, jid, ContactState.ASKED)
-    tx.put_contact(contact)
+    rows.put(tx, contact)
     return ContactAnswer(("subscribed", AVAILABLE, "subscribe"), contact)
 
 
@@ -248,14 +249,14 @@ def _repeat(_tx: WriteTx, contact: Contact) -> ContactAnswer:
 
 
 def _remove(tx: WriteTx, contact: Contact) -> ContactAnswer:
-    tx.remove_contact(contact)
+    rows.remove(tx, contact)
     return ContactAnswer(("unsubscribed", "unavailable", "unsubscribe"))
 
 
 def _move(state: ContactState) -> Callable[[WriteTx, Contact], ContactAnswer]:
     def change(tx: WriteTx, contact: Contact) -> ContactAnswer:
         if contact.state is not state:
-            tx.put_contact(contact._replace(state=state))
+            rows.put(tx, contact._replace(state=state))
         return ContactAnswer((), contact._replace(state=state))
 
     return change

@@ -1,41 +1,10 @@
-"""Presence: the contacts of the service, and their available resources (RFC 6121 sections 3 and 4)."""
+"""Presence: the available resources of the contacts of the service (RFC 6121 section 4)."""
 
 from collections.abc import Collection
-from enum import StrEnum
 from typing import NamedTuple
 
 from smartfeeds.core.suboptions import ONLINE, SHOWS
 from smartfeeds.xmpp.caps import Caps
-
-
-class ContactState(StrEnum):
-    """The state of our request to subscribe to the presence of a contact (RFC 6121 section 3.1)."""
-
-    ASKED = "asked"
-    GRANTED = "granted"
-    REFUSED = "refused"
-
-
-class Contact(NamedTuple):
-    """A bare JID that is subscribed to the presence of one of our addresses.
-
-    The service subscribes to the presence of the contact in return, so that it learns when the contact is online.
-    `state` is the state of that request.
-    """
-
-    address: str
-    jid: str
-    state: ContactState
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether the contact may send its presence."""
-        return self.state is not ContactState.REFUSED
-
-    @property
-    def is_granted(self) -> bool:
-        """Whether the contact has accepted our request, so that its presence is known."""
-        return self.state is ContactState.GRANTED
 
 
 class Resource(NamedTuple):

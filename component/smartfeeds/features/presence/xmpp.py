@@ -15,12 +15,14 @@ from typing import Any
 import structlog
 
 from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.contacts import Contact
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.last_items import LastItems
 from smartfeeds.core.suboptions import ONLINE, SHOWS
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError, LinkError, StoreError
+from smartfeeds.features.presence import rows
 from smartfeeds.features.presence.capabilities import Call, CapabilityReader, encode_caps, read_caps
 from smartfeeds.features.presence.interests import Interest, Interests
 from smartfeeds.features.presence.requests import (
@@ -38,7 +40,7 @@ from smartfeeds.features.presence.requests import (
     has_temporary,
     list_temporary,
 )
-from smartfeeds.features.presence.states import Availability, Contact, Resource
+from smartfeeds.features.presence.states import Availability, Resource
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
@@ -427,7 +429,7 @@ class Presences:
                     after = (contacts[-1].address, contacts[-1].jid)
 
     async def _contacts(self, after: tuple[str, str], limit: int) -> list[Contact]:
-        return await self._service.read(lambda tx, _: tx.contacts(after, limit), turn="presence")
+        return await self._service.read(lambda tx, _: rows.contacts(tx, after, limit), turn="presence")
 
     def _greetings(self, contacts: Iterable[Contact]) -> list[bytes]:
         return [self._presence(kind, each.address, each.jid) for each in contacts for kind in GREETINGS[each.state]]

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
+from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import ALL_TEXTS, Affiliation, Item, Node, NodeState
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.attachments.requests import reap
 from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.presence.states import Contact, ContactState
+from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy.blocklist import DIGEST_PREFIX, ListKind
 from smartfeeds.features.privacy.erasing_items import belongs_to, erase_item, rename_erased, strip_item
 from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
@@ -212,7 +213,7 @@ def _remove_records(tx: WriteTx, context: Context, job: Erasure, person: Person)
         tx.set_affiliation(node_no, person.jid, Affiliation.NONE)
     contacts = tx.contact_keys(person.jid)
     for address, jid in contacts:
-        tx.remove_contact(Contact(address, jid, ContactState.GRANTED))
+        contact_rows.remove(tx, Contact(address, jid, ContactState.GRANTED))
     created_nos = tx.nodes_created_by(person.jid)
     for node_no in created_nos:
         tx.set_creator(node_no, domain)

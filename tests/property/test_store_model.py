@@ -33,6 +33,7 @@ from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.errors import StoreError
+from smartfeeds.features.pages import river_rows
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.sqlite import SqliteStore
@@ -200,6 +201,11 @@ RANGES += [(one, two) for one in EDGES for two in EDGES]
 SHAPES = [(limit, newest, offset) for limit in (2, 9) for newest in (False, True) for offset in (0, 1)]
 
 
+def of_river(tx: ReadTx | Model, name: str, *arguments: object) -> Any:
+    """Runs a statement of the river, which the model has as a method."""
+    return getattr(tx, name)(*arguments) if isinstance(tx, Model) else getattr(river_rows, name)(tx, *arguments)
+
+
 @dataclass(frozen=True)
 class Look:
     """Reads everything once. `step` chooses the ranges and the shapes of the pages.
@@ -266,9 +272,9 @@ class Look:
         nodes = tx.changed_nodes(None, 9)
         places = [NodePlace(node.last_modified_us, node.name) for node in nodes]
         found += [nodes, tx.changed_nodes("a@x", 2), *(tx.changed_nodes("a@x", 9, place) for place in places[:2])]
-        items = tx.changed_items(99)
-        found += [items, *(tx.item_by_no(edge.item_no) for edge, _ in items[:2])]
-        found += [tx.changed_items(2, edge) for edge, _ in items[1:3]]
+        items = of_river(tx, "changed_items", 99)
+        found += [items, *(of_river(tx, "item_by_no", edge.item_no) for edge, _ in items[:2])]
+        found += [of_river(tx, "changed_items", 2, edge) for edge, _ in items[1:3]]
         return found
 
 

@@ -24,6 +24,7 @@ from smartfeeds.core.model import Edge, Mark, Slice
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorState, dump_settings, dump_states, refusal
+from smartfeeds.features.pages import river_rows
 from smartfeeds.store import migrate, migrations
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.store.rows import STATES, digest, item_values
@@ -537,10 +538,10 @@ async def test_upgrade_lists_stored_items_by_their_last_change(path: Path, raw: 
     await store.open()
     try:
         assert [node.name for node in await store.read(lambda tx: tx.changed_nodes("a@x", 9))] == ["feed-2", "feed-1"]
-        assert await store.read(lambda tx: tx.changed_items(9)) == [(Edge(9, 2), 2), (Edge(6, 1), 1)]
+        assert await store.read(lambda tx: river_rows.changed_items(tx, 9)) == [(Edge(9, 2), 2), (Edge(6, 1), 1)]
         await store.write(lambda tx: tx.retire_node(2))
         while not await store.write(lambda tx: tx.reap(2, 9)):
             pass
-        assert await store.read(lambda tx: tx.changed_items(9)) == [(Edge(6, 1), 1)]
+        assert await store.read(lambda tx: river_rows.changed_items(tx, 9)) == [(Edge(6, 1), 1)]
     finally:
         await store.close()

@@ -48,6 +48,7 @@ from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
+from smartfeeds.features.pages import river_rows
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import dump_details, new_push
@@ -101,7 +102,7 @@ _WHOLE = {
     "privacy.text_rows": "an erasure reads each table that may name the person, once",
     "privacy.nodes_created_by": "an erasure reads all nodes, because deleted ones count too",
     "totals": "for statistics; the cost is that of the nodes",
-    "pages.changed_nodes": "sorts the hidden nodes that a user may read",
+    "changed_nodes": "sorts the hidden nodes that a user may read",
     "polling.sources_of_list": "the cost is that of the sources",
     "privacy.sources_of_person": "the cost is that of the sources",
     "polling.sources_naming": "the cost is that of the sources, when one is added or looked up by its address",
@@ -308,7 +309,7 @@ def read_more(tx: ReadTx) -> None:
     tx.changed_nodes(None, 10)
     for jid in (None, "u4@x"):
         tx.changed_nodes(jid, 10, NodePlace(5, "x"))
-    tx.changed_items(50, Edge(30_000, 60_000))
+    river_rows.changed_items(tx, 50, Edge(30_000, 60_000))
     tx.pending_nodes(None, 10, now_us=5)
     callback_rows.due(tx, CallbackKind.HUB, 5, 10, without_hosts=("a",))
     callback_rows.count(tx, CallbackKind.HUB, node_no=1)

@@ -18,6 +18,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange
 from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.features.pages import river_rows
 from smartfeeds.store import sqlite_engine
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.indexer import ReadAhead
@@ -659,7 +660,7 @@ async def test_nodes_by_last_change_are_index_range_scans(sqlite: SqliteStore, a
 
 @pytest.mark.parametrize("before", [None, Edge(5, 7)])
 async def test_items_of_all_nodes_are_read_by_their_index(sqlite: SqliteStore, before: Edge | None) -> None:
-    steps = await plan(sqlite, lambda tx: tx.changed_items(9, before))
+    steps = await plan(sqlite, lambda tx: river_rows.changed_items(tx, 9, before))
     assert "item USING COVERING INDEX item_changed" in steps and "TEMP B-TREE" not in steps
 
 

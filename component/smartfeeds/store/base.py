@@ -14,7 +14,6 @@ from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
-from smartfeeds.features.pages.river_rows import RiverReads
 from smartfeeds.features.privacy.rows import ErasureReads, ErasureWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_files import FileReads
@@ -34,7 +33,6 @@ class ReadTx(
     PeopleReads,
     PushReads,
     RecordReads,
-    RiverReads,
     ServerReads,
 ):
     """The reading operations of a transaction, on one snapshot. Lists are ordered by the key that `after` names,

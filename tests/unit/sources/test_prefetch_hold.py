@@ -12,6 +12,7 @@ from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import paused, resumed
 from smartfeeds.features.polling.source import Source, SourceSettings, held_reader, new_source
 from smartfeeds.features.polling.sources import remove_source
+from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.held_items import MAX_HELD_US
 from support.prefetching import FEED, NODE, podcast, running_prefetching, sent
 from support.world import OWNER
@@ -117,11 +118,11 @@ async def test_end_of_a_load_waits_for_a_poll_of_another_process(loading, held, 
 
         return noted
 
-    for name in ("lock", "put_enclosure"):
-        monkeypatch.setattr(transaction, name, noting(name, getattr(transaction, name)))
+    for owner, name in ((transaction, "lock"), (enclosure_rows, "put")):
+        monkeypatch.setattr(owner, name, noting(name, getattr(owner, name)))
     await loading.look("02:30", 1)
     assert await shown(loading) == "a"
-    last = len(steps) - steps[::-1].index("put_enclosure") - 1
+    last = len(steps) - steps[::-1].index("put") - 1
     assert steps[last - 1] == "lock"
 
 

@@ -16,6 +16,7 @@ from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.view import BARE, Order, View
 from smartfeeds.features.attachments.names import is_listed
+from smartfeeds.features.pages import river_rows
 from smartfeeds.features.pages.river import EntryPlace
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.discovery import place_of_node
@@ -158,13 +159,13 @@ def _entries(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, coun
     """
     readable: dict[int, Node | None] = {}
     for _ in range(SCANS):
-        rows = tx.changed_items(SCANNED, before)
+        rows = river_rows.changed_items(tx, SCANNED, before)
         for edge, node_no in rows:
             if node_no not in readable:
                 readable[node_no] = _readable_node(tx, context, node_no, actor)
             node = readable[node_no]
             if node is not None:
-                yield FeedEntry(node, tx.item_by_no(edge.item_no))
+                yield FeedEntry(node, river_rows.item_by_no(tx, edge.item_no))
         if len(rows) < SCANNED:
             return
         before = _below(rows[-1][0])

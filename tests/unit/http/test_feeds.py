@@ -12,7 +12,7 @@ from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.http.encode import Encoder, PageAddress
+from smartfeeds.http.encode import Encoder, FeedLinks, PageAddress
 from smartfeeds.http.feeds import FeedRequest, Feeds
 from smartfeeds.http.negotiation import HTML, JSON, RSS, Representation
 from smartfeeds.http.page_writer import NoPages
@@ -49,8 +49,7 @@ async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> Non
         NoPages(),
         poll_default_s=55,
         poll_max_s=120,
-        has_hub=False,
-        cloud=None,
+        links=FeedLinks(),
     )
     place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
     request = FeedRequest(place, JSON, ALICE, document=False, reader=False, zipped=False, credential="sfs_1")
@@ -91,8 +90,7 @@ async def test_documents_and_pages_are_made_in_a_thread(form: Representation) ->
         Pages(),
         poll_default_s=55,
         poll_max_s=120,
-        has_hub=False,
-        cloud=None,
+        links=FeedLinks(),
     )
     place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
     request = FeedRequest(place, form, ALICE, document=True, reader=True, zipped=False)

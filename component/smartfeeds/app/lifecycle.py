@@ -31,7 +31,6 @@ from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
-from smartfeeds.features.accounts.pages import XmppSignIn
 from smartfeeds.features.accounts.setup import SharedSignIns
 from smartfeeds.features.administration.adhoc_process import encode_announcement
 from smartfeeds.features.administration.process import Announcement, OperationTools, ServiceOperations
@@ -245,10 +244,8 @@ class App:
         self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
         self.cloud = make_cloud(settings, self.service, self._callbacks, self.dispatcher, clock)
         self._webhooks = tuple(server for server in (self.hub, self.cloud) if server is not None)
-        sign_in = XmppSignIn(
-            self.sign_ins, shared_sign_ins.ask if settings.http.base_url else None, chat=self.bot is not None
-        )
-        add_parts(host.parts, self.hub, self.cloud, self.polls.inbox, self.polls.prefetch, sign_in)
+        shared_sign_ins.chat = self.bot is not None
+        add_parts(host.parts, self.hub, self.cloud, self.polls.inbox, self.polls.prefetch)
         health = Health(self._unready, metrics_text, tuple(ip_network(text) for text in settings.http.metrics_from))
         self.site = (
             Site(

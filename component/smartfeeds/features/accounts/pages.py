@@ -4,8 +4,6 @@ A browser that is to sign in has a cookie of its own. The forms of these pages a
 so nobody can sign a stranger's browser in, nor use a code that another browser shows.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -16,7 +14,8 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.http import begin_session, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.features.accounts.session import form_token
 from smartfeeds.features.accounts.sessions import EndSessions, ListSessions, SessionList
-from smartfeeds.features.accounts.sign_ins import LIFETIME_S, SignIn, SignIns, SignInState
+from smartfeeds.features.accounts.setup import SharedSignIns
+from smartfeeds.features.accounts.sign_ins import LIFETIME_S, SignIn, SignInState
 from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.features.pages.look import look_of
 from smartfeeds.formats.json_text import dump_json
@@ -45,23 +44,11 @@ ACCOUNT_PAGE = page_for_people("account", "The sessions of the signed-in user")
 SIGN_OUT = page_for_people("signOut", "Ends sessions of the signed-in user", form=True)
 
 
-@dataclass(frozen=True, slots=True)
-class XmppSignIn:
-    """How to sign in through XMPP. `request` sends the request to confirm a sign-in (XEP-0070): its parameters are the
-    sign-in, the address of the page and a text. It is None without `http.base_url`: anybody can make the service send
-    this text to a stranger, so its address must not come from the header Host. `chat`: the bot answers, so a code can
-    be sent to it."""
-
-    sign_ins: SignIns
-    request: Callable[[SignIn, str, str], object] | None
-    chat: bool
-
-
 class SignInPages:
     """Handles the pages. `read_token` returns the bearer token with a text. `service` is the address of the service."""
 
     def __init__(
-        self, handle: Handle, read_token: Authenticate, bodies: BodyReader, service: str, xmpp: XmppSignIn
+        self, handle: Handle, read_token: Authenticate, bodies: BodyReader, service: str, xmpp: SharedSignIns
     ) -> None:
         self._handle = handle
         self._read_token = read_token
@@ -100,7 +87,7 @@ class SignInPages:
             waiting=sign_in.state is SignInState.WAITING,
             confirmed=sign_in.state is SignInState.CONFIRMED,
             chat=self._xmpp.chat,
-            asks=self._xmpp.request is not None,
+            asks=self._xmpp.requests,
             service=self._service,
             message=message_uri(self._service, f"login {sign_in.shown_code}"),
             minutes=LIFETIME_S // 60,
@@ -152,7 +139,7 @@ class SignInPages:
             error=frame.texts.message(error),
             jid=jid,
             chat=self._xmpp.chat,
-            asks=self._xmpp.request is not None,
+            asks=self._xmpp.requests,
             guest_csrf=_form_token(call) or form_token(guest),
         )
         reply = call.zipped(page_reply(body, {"Set-Cookie": guest_cookie(call, guest, GUEST_AGE_S)}))
@@ -167,8 +154,7 @@ class SignInPages:
         return await self._enter(call, token, path)
 
     def _by_xmpp(self, call: HttpCall, text: str, path: str) -> Reply:
-        request = self._xmpp.request
-        if request is None and not self._xmpp.chat:
+        if not self._xmpp.requests and not self._xmpp.chat:
             raise HttpError(
                 HTTPStatus.FORBIDDEN, "sign-in through XMPP needs http.base_url or the bot; sign in with a token"
             )
@@ -185,9 +171,9 @@ class SignInPages:
         except FeedError as error:
             return self._page(call, path, error.text, text)
         self._xmpp.sign_ins.drop(guest_of(call))
-        if target is not None and request is not None:
+        if target is not None and self._xmpp.requests:
             self._xmpp.sign_ins.inform(sign_in, target)
-            request(sign_in, f"{call.site_url}{LOGIN}", _request_text(call, sign_in, target))
+            self._xmpp.ask(sign_in, f"{call.site_url}{LOGIN}", _request_text(call, sign_in, target))
         return call.see_other(LOGIN_WAIT, guest_cookie(call, guest, GUEST_AGE_S))
 
     async def _enter(self, call: HttpCall, token: Token, path: str) -> Reply:

@@ -3,7 +3,8 @@
 from smartfeeds.core.urls import ACCOUNT, LOGIN, LOGIN_BASIC, LOGIN_WAIT
 from smartfeeds.features.accounts import pages
 from smartfeeds.features.accounts.http import Sessions
-from smartfeeds.features.accounts.pages import SignInPages, XmppSignIn
+from smartfeeds.features.accounts.pages import SignInPages
+from smartfeeds.features.accounts.setup import SharedSignIns
 from smartfeeds.features.accounts.tokens import BearerTokens
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.side import HttpSide, Route, SiteTools
@@ -12,8 +13,8 @@ from smartfeeds.service.answers import Handle
 
 
 def _handlers(tools: SiteTools) -> SignInPages:
-    xmpp = tools.parts.get(XmppSignIn)
-    return SignInPages(tools.handle, tools.authenticator.read_token, tools.bodies, tools.domain, xmpp)
+    sign_ins = tools.parts.get(SharedSignIns)
+    return SignInPages(tools.handle, tools.authenticator.read_token, tools.bodies, tools.domain, sign_ins)
 
 
 def _sessions(handle: Handle, bodies: BodyReader, domain: str, parts: Parts) -> Sessions:

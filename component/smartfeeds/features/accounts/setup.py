@@ -23,18 +23,37 @@ from smartfeeds.xmpp.stanza_side import ANY_TYPE, StanzaSide
 
 def run_accounts(host: Host) -> Running:
     """Returns what runs: the sign-ins, and what reads tokens. One process at a time removes ended sessions."""
-    sign_ins = SharedSignIns(host.settings.component.jid, host.now_us, host.letters, host.send)
+    sign_ins = SharedSignIns(
+        host.settings.component.jid,
+        host.now_us,
+        host.letters,
+        host.send,
+        requests=bool(host.settings.http.base_url),
+    )
     sweep = (SWEEP.name, partial(SWEEP.run, host.service))
-    return Running(parts=(sign_ins, BearerTokens(host.service)), duties=(sweep,))
+    return Running(parts=(sign_ins, sign_ins.sign_ins, BearerTokens(host.service)), duties=(sweep,))
 
 
 class SharedSignIns:
     """The sign-ins of all processes. `domain` is the address of the service, `clock` returns microseconds. `send` sends
-    a stanza by the link of any process."""
+    a stanza by the link of any process.
+
+    `requests`: the service sends requests to confirm (XEP-0070). It does not without `http.base_url`: anybody can make
+    it send this text to a stranger, so its address must not come from the header Host. `chat`: the bot answers, so a
+    code can be sent to it; the bot sets it.
+    """
 
     def __init__(
-        self, domain: str, clock: Callable[[], int], letters: Letterbox, send: Callable[[bytes], object]
+        self,
+        domain: str,
+        clock: Callable[[], int],
+        letters: Letterbox,
+        send: Callable[[bytes], object],
+        *,
+        requests: bool,
     ) -> None:
+        self.requests = requests
+        self.chat = False
         self.sign_ins = SignIns(clock, on_change=self._share)
         self._domain = domain
         self._clock = clock

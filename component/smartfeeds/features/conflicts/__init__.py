@@ -31,6 +31,7 @@ def _http() -> "HttpSide[Conflicts]":
 
 CONFLICTS = Feature(
     "conflicts",
+    needs=("authoring", "pages"),
     commands={"conflicts": "smartfeeds.features.conflicts.command"},
     use_cases=_use_cases,
     xmpp=_xmpp,

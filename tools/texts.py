@@ -16,8 +16,9 @@ from pathlib import Path
 
 from jinja2 import Environment
 
+from smartfeeds.app.sides import all_resources
 from smartfeeds.core.options import REFUSED_MODELS
-from smartfeeds.features.administration.page_lists import OPTION_LABELS, WORDS
+from smartfeeds.features.administration.page_lists import OPTION_LABELS
 from smartfeeds.texts import ERROR_CONTEXT
 
 PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"
@@ -34,6 +35,8 @@ ERROR_MODULES = (
         for name in (
             *("affiliations", "answers", "context", "nodes", "placing"),
             *("preconditions", "pulls", "standing", "subscriptions"),
+            *("affiliations", "answers", "context", "managed_nodes", "node_people", "nodes", "placing"),
+            *("preconditions", "pulls", "resources", "standing", "subscriptions"),
         )
     ),
     *(PACKAGE / path for path in ("core/options.py", "formats/post.py")),
@@ -42,7 +45,7 @@ ERROR_MODULES = (
         for path in (
             *("accounts/listing.py", "accounts/pages.py", "accounts/sessions.py", "accounts/sign_ins.py"),
             *("accounts/tokens.py", "administration/http.py"),
-            *("administration/lists.py", "administration/page_lists.py", "administration/page_sections.py"),
+            *("accounts/resources.py", "administration/page_lists.py", "administration/tables.py"),
             *("administration/pages.py", "administration/plots.py", "authoring/editor.py", "authoring/requests.py"),
             *("authoring/uploads.py", "conflicts/http.py", "conflicts/requests.py"),
         )
@@ -65,7 +68,8 @@ Texts = tuple[str, ...]
 
 def texts() -> list[Texts]:
     """Returns each text once: one text, or its singular and its plural."""
-    of_tables = ((text,) for text in (*OPTION_LABELS.values(), *WORDS, *REFUSED_MODELS.values()))
+    words = (word for resource in all_resources() for column in resource.columns for word in column.words)
+    of_tables = ((text,) for text in (*OPTION_LABELS.values(), *words, *REFUSED_MODELS.values()))
     of_modules = (text for path in MODULES for text in _texts_of(path, TEXT_ARGUMENTS))
     of_errors = (text for path in ERROR_MODULES for text in _texts_of(path, ERROR_ARGUMENTS))
     of_values = ((text,) for path in ERROR_MODULES for text in _errors_with_values(path))

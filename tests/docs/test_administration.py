@@ -6,7 +6,7 @@ from pathlib import Path
 from smartfeeds.cli import main
 from smartfeeds.features.administration import adhoc_users as admin_users
 from smartfeeds.features.administration import process as admin_process
-from smartfeeds.features.administration import work as admin_work
+from smartfeeds.service import work as admin_work
 from smartfeeds.xmpp.command_fields import JIDS
 from smartfeeds.xmpp.command_lists import PAGE_ROWS
 from support.commands import COMMANDS

@@ -214,7 +214,8 @@ async def test_status_names_followers_that_wait(service: Component) -> None:
 
 async def test_list_of_work_has_a_bound(service: Component, monkeypatch: pytest.MonkeyPatch) -> None:
     """[OPS-070] It fits into one stanza. Work that waits comes before the erasures."""
-    monkeypatch.setattr("smartfeeds.features.administration.work.WORK_SHOWN", 2)
+    monkeypatch.setattr("smartfeeds.service.work.WORK_SHOWN", 2)
+    monkeypatch.setattr("smartfeeds.xmpp.resources.PAGE_ROWS", 2)
     settings = ErasureSettings()
     await service.app.service.write(lambda tx, context: begin_erasure(tx, context, Person("x@example.org"), settings))
     for name in ("one", "two", "three"):

@@ -6,12 +6,15 @@ from smartfeeds.features import FEATURES
 from smartfeeds.http.resources import side_of
 from smartfeeds.http.side import HttpSide
 from smartfeeds.service.consumer_requests import CONSUMERS
+from smartfeeds.service.managed_nodes import NODES
+from smartfeeds.service.node_people import MEMBERS, SUBSCRIPTIONS
 from smartfeeds.service.resources import Resource
+from smartfeeds.service.work import WORK
 from smartfeeds.xmpp.command_table import KERNEL
 from smartfeeds.xmpp.resources import commands_of
 from smartfeeds.xmpp.side import XmppSide, joined
 
-KERNEL_RESOURCES: tuple[Resource[Any], ...] = (CONSUMERS,)
+KERNEL_RESOURCES: tuple[Resource[Any], ...] = (NODES, MEMBERS, SUBSCRIPTIONS, CONSUMERS, WORK)
 
 
 def all_resources() -> tuple[Resource[Any], ...]:
@@ -30,7 +33,7 @@ def http_sides() -> list[HttpSide[Any]]:
     """Returns what the features serve over HTTP, and the lists."""
     resources = all_resources()
     return [
-        *(side_of(resource) for resource in resources if resource.summary),
+        *map(side_of, resources),
         *(feature.shows(resources) for feature in FEATURES if feature.shows is not None),
         *(feature.http() for feature in FEATURES if feature.http is not None),
     ]

@@ -6,13 +6,15 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option
+from smartfeeds.cli.lists import print_list
 from smartfeeds.cli.offline import operator, read_offline, run_offline
-from smartfeeds.console import print_out, print_rows
+from smartfeeds.console import print_out
 from smartfeeds.core.model import Affiliation
 from smartfeeds.service.answers import check_applied
 from smartfeeds.service.context import Context, governor_of, locate
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.requests import SetAffiliations
+from smartfeeds.service.node_people import MEMBERS
+from smartfeeds.service.requests import AffiliationShown, SetAffiliations
 from smartfeeds.store.base import OpenMode, ReadTx
 
 _ALLOWING = (Affiliation.MEMBER, Affiliation.PUBLISHER, Affiliation.PUBLISH_ONLY, Affiliation.OWNER)
@@ -24,8 +26,7 @@ _ALLOWING = (Affiliation.MEMBER, Affiliation.PUBLISHER, Affiliation.PUBLISH_ONLY
 @json_option
 def affiliations(name: str, config: Path | None, *, as_json: bool) -> None:
     """List the affiliations of the node NAME by JID."""
-    rows = read_offline(config, partial(_rows, name=name))
-    print_rows(rows, as_json=as_json, empty="The node has no affiliations; only admins of the service own it.")
+    print_list(MEMBERS, read_offline(config, partial(_members, name=name)), as_json=as_json)
 
 
 @click.command("allow")
@@ -65,7 +66,7 @@ def _set(config: Path | None, name: str, jid: str, affiliation: str) -> None:
     run_offline(config, work, OpenMode.WRITE)
 
 
-def _rows(tx: ReadTx, context: Context, name: str) -> list[dict[str, str]]:
+def _members(tx: ReadTx, context: Context, name: str) -> list[AffiliationShown]:
     node = locate(tx, name).node
     governor = governor_of(tx, context, node) or node
-    return [{"jid": jid, "affiliation": affiliation.value} for jid, affiliation in tx.affiliations(governor.node_no)]
+    return [AffiliationShown(affiliation, jid=jid) for jid, affiliation in tx.affiliations(governor.node_no)]

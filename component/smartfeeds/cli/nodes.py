@@ -8,16 +8,16 @@ import click
 
 from smartfeeds.cli.affiliations import affiliations, allow, deny
 from smartfeeds.cli.common import config_option, json_option, yes_option
+from smartfeeds.cli.lists import print_list
 from smartfeeds.cli.offline import actor_of, operator, read_offline, run_offline
-from smartfeeds.console import Commands, print_json, print_out, print_rows
+from smartfeeds.console import Commands, print_json, print_out
 from smartfeeds.core.model import NO_LIMIT, Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.core.text import counted
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.administration.listing import node_row
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.managed_nodes import summary_of
+from smartfeeds.service.managed_nodes import NODES, NodeSummary, summary_of
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.requests import Configure, DeleteNode, Purge
 from smartfeeds.store.base import OpenMode, ReadTx
@@ -33,7 +33,7 @@ def node_command() -> None:
 @json_option
 def list_nodes(config: Path | None, *, as_json: bool) -> None:
     """List all nodes by name, with their numbers of items and subscriptions."""
-    print_rows(read_offline(config, _node_rows), as_json=as_json, empty="There are no nodes.")
+    print_list(NODES, read_offline(config, _summaries), as_json=as_json)
 
 
 @node_command.command("show")
@@ -95,9 +95,9 @@ def set_options(name: str, settings: tuple[str, ...], config: Path | None) -> No
 def delete_node(name: str, redirect: str, config: Path | None, *, yes: bool) -> None:
     """Delete the node NAME with all its items, subscriptions and affiliations. Nothing can restore them."""
     if not yes:
-        row = read_offline(config, lambda tx, context: node_row(summary_of(tx, context, locate(tx, name).node)))
-        items, subscriptions = counted(row["items"], "item"), counted(row["subscriptions"], "subscription")
-        click.confirm(f"Delete the node {row['node']} with {items} and {subscriptions}?", abort=True, err=True)
+        summary = read_offline(config, lambda tx, context: summary_of(tx, context, locate(tx, name).node))
+        items, subscriptions = counted(summary.items, "item"), counted(summary.subscriptions, "subscription")
+        click.confirm(f"Delete the node {summary.node.name} with {items} and {subscriptions}?", abort=True, err=True)
     run_offline(config, partial(_delete, name=name, redirect=redirect), OpenMode.WRITE)
     print_out(f"Deleted the node {name}.")
 
@@ -109,8 +109,10 @@ def delete_node(name: str, redirect: str, config: Path | None, *, yes: bool) -> 
 def purge_node(name: str, config: Path | None, *, yes: bool) -> None:
     """Retract all items of the node NAME. A feed keeps tombstones of them, and subscribers are notified."""
     if not yes:
-        row = read_offline(config, lambda tx, context: node_row(summary_of(tx, context, locate(tx, name).node)))
-        click.confirm(f"Retract {counted(row['items'], 'item')} of the node {row['node']}?", abort=True, err=True)
+        summary = read_offline(config, lambda tx, context: summary_of(tx, context, locate(tx, name).node))
+        click.confirm(
+            f"Retract {counted(summary.items, 'item')} of the node {summary.node.name}?", abort=True, err=True
+        )
     run_offline(config, partial(_purge, name=name), OpenMode.WRITE)
     print_out(f"Retracted all items of {name}.")
 
@@ -119,8 +121,8 @@ for _command in (affiliations, allow, deny):
     node_command.add_command(_command)
 
 
-def _node_rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
-    return [node_row(summary_of(tx, context, node)) for node in all_nodes(tx)]
+def _summaries(tx: ReadTx, context: Context) -> list[NodeSummary]:
+    return [summary_of(tx, context, node) for node in all_nodes(tx)]
 
 
 def all_nodes(tx: ReadTx) -> list[Node]:
@@ -131,7 +133,7 @@ def all_nodes(tx: ReadTx) -> list[Node]:
 def _described(tx: ReadTx, context: Context, node: Node) -> dict[str, Any]:
     options = {var: " ".join(node.options.values_of(option)) for var, option in OPTIONS.items()}
     affiliations = {jid: affiliation.value for jid, affiliation in tx.affiliations(node.node_no)}
-    return {**node_row(summary_of(tx, context, node)), "affiliations": affiliations, "options": options}
+    return {**NODES.row(summary_of(tx, context, node)), "affiliations": affiliations, "options": options}
 
 
 def _form(kind: str | None, options: tuple[str, ...], hint: str = "--option") -> FormFields:

@@ -11,14 +11,16 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Operation, Parameter
 from smartfeeds.http.queries import read_flag, read_parameters, write_query
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route, SiteTools
 from smartfeeds.service.answers import Handle
-from smartfeeds.service.resources import Caller, Resource, RowPage, read_rows
+from smartfeeds.service.resources import Action, ActionRoute, Caller, Resource, RowPage, read_rows
 
 USUAL, MOST = 100, 500  # rows in a page
 PRIVATE: Mapping[str, str] = {"Cache-Control": "no-store", "Vary": "Authorization, Cookie"}
@@ -34,9 +36,48 @@ def path_of(resource: Resource[Any], folder: str = "/") -> str:
 
 
 def side_of(resource: Resource[Any]) -> HttpSide[SiteTools]:
-    """Returns the route of a list."""
-    route = Route("GET", path_of(resource), resource.name, _operation(resource), partial(_handler, resource))
-    return HttpSide((route,), lambda tools: tools)
+    """Returns the routes of a list and of its actions."""
+    routes = []
+    if resource.summary:
+        operation = _operation(resource)
+        routes.append(Route("GET", path_of(resource), resource.name, operation, partial(_get_handler, resource)))
+    for action in resource.actions:
+        if (route := action.route) is not None:
+            path = path_of(resource) + (f"{{{route.subject[1]}}}" if route.subject[1] else "")
+            handler = partial(_act_handler, action, route)
+            routes.append(Route(route.method, path, resource.name, _operation_of(route), handler))
+    return HttpSide(tuple(routes), lambda tools: tools)
+
+
+def _operation_of(route: ActionRoute) -> Operation:
+    answers = {status: {n.JSON.bare_type: dict(schema)} if schema else {} for status, schema in route.answers.items()}
+    body = {n.JSON.bare_type: ref(route.body)} if route.body else {}
+    return Operation(route.name, route.summary, answers, errors=route.errors, body=body, scope=TokenScope.ADMIN)
+
+
+def _act_handler(action: Action, route: ActionRoute, tools: SiteTools) -> Handler:
+    return partial(_act, action, route, tools)
+
+
+async def _act(action: Action, route: ActionRoute, tools: SiteTools, call: HttpCall) -> Reply:
+    """Performs an action. Raises FeedError, HttpError."""
+    fields = await object_of(tools.bodies, call, (n.JSON.bare_type,), *route.members) if route.body else {}
+    if route.subject[0]:
+        fields[route.subject[0]] = call.subject
+    outcome = await action.perform(caller_of(call, tools.perform, tools.domain), fields)
+    status = next(iter(route.answers))
+    if outcome.body is None:
+        return Reply(status=status, headers=PRIVATE)
+    return Reply(dump_json(outcome.body), n.JSON.media_type, status, headers=PRIVATE)
+
+
+async def object_of(bodies: BodyReader, call: HttpCall, media_types: tuple[str, ...], *members: str) -> JsonObject:
+    """The JSON object of a body, with at most these members, or with any. Raises FeedError, HttpError."""
+    value = await bodies.json(call, media_types)
+    if not isinstance(value, dict) or (members and not value.keys() <= set(members)):
+        names = f" of {', '.join(members)}" if members else ""
+        raise FeedError(Condition.BAD_REQUEST, f"the body is a JSON object{names}")
+    return value
 
 
 def _operation(resource: Resource[Any]) -> Operation:
@@ -54,7 +95,7 @@ def _operation(resource: Resource[Any]) -> Operation:
     )
 
 
-def _handler(resource: Resource[Any], tools: SiteTools) -> Any:
+def _get_handler(resource: Resource[Any], tools: SiteTools) -> Handler:
     return partial(_get, resource, tools)
 
 

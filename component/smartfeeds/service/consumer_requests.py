@@ -1,6 +1,5 @@
 """The list of consumers: owners see the consumers of their nodes, and admins retry all consumers."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smartfeeds.core.consumers import RETRY_REQUEST_US, ConsumerRow
@@ -13,20 +12,24 @@ from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.resources import (
     Action,
+    ActionRoute,
     Caller,
     Column,
     Entries,
+    Fields,
     Filter,
     ListCommand,
     Outcome,
     Places,
     Resource,
     Table,
+    text_of,
 )
 from smartfeeds.service.standing import check_admin
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.texts import N_
 
+ALL = "*"  # stands for all consumers that failed
 # Consumers, and nodes of an owner, that one request examines.
 CONSUMERS_READ = 500
 NODES_READ = 100
@@ -114,10 +117,11 @@ async def _read(caller: Caller, page: ResultSetRequest, behind: bool) -> Entries
     return Entries(answer.statuses, after="" if answer.after is None else ":".join(map(str, answer.after)))
 
 
-async def _retry(caller: Caller, fields: Mapping[str, str]) -> Outcome:
-    request = RetryConsumers(caller.actor, caller.service, fields.get("consumer") or None)
-    await caller.ask(request, ConsumersRetried)
-    return Outcome(done="retried")
+async def _retry(caller: Caller, fields: Fields) -> Outcome:
+    name = text_of(fields, "consumer")
+    request = RetryConsumers(caller.actor, caller.service, None if name == ALL else name)
+    answer = await caller.ask(request, ConsumersRetried)
+    return Outcome(done="retried", body={"retried": answer.count})
 
 
 def next_attempt(next_us: int | None) -> str:
@@ -185,5 +189,29 @@ CONSUMERS: Resource[ConsumerStatus] = Resource(
         N_("There are no consumers."),
         ("consumer", "node", "state", "waiting", "lag_s", "failures", "next_attempt", "error"),
     ),
-    actions=(Action("retry", _retry, button=N_("Retry"), key="consumer", for_admins=True),),
+    actions=(
+        Action(
+            "retry",
+            _retry,
+            button=N_("Retry"),
+            key="consumer",
+            for_admins=True,
+            route=ActionRoute(
+                "POST",
+                "retryConsumers",
+                "Makes the next attempt for consumers that failed now, also for those that were given up",
+                members=("consumer",),
+                body="Retry",
+                answers={
+                    200: {
+                        "type": "object",
+                        "required": ["retried"],
+                        "properties": {"retried": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}},
+                        "additionalProperties": False,
+                    }
+                },
+                errors=(404,),
+            ),
+        ),
+    ),
 )

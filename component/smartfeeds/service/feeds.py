@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
-from smartfeeds.features.administration import work as admin_work
 from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.authoring import requests as files
 from smartfeeds.features.mirrors import requests as admin_mirrors
@@ -32,6 +31,7 @@ from smartfeeds.service import (
     pulls,
     standing,
     subscriptions,
+    work,
     writing,
 )
 from smartfeeds.service import requests as r
@@ -92,8 +92,7 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     consumer_requests.ListConsumers: ("list_consumers", consumer_requests.list_consumers),
     blocking.GetBlockList: ("get_block_list", blocking.get_block_list),
     managed_nodes.GetManagedNode: ("get_managed_node", managed_nodes.get_managed_node),
-    admin_work.ListWork: ("list_work", admin_work.list_work),
-    admin_work.GetErasure: ("get_erasure", admin_work.get_erasure),
+    work.ListWork: ("list_work", work.list_work),
 }
 _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
     r.Publish: ("publish", attachments.publish),
@@ -124,7 +123,6 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
     consumer_requests.RetryConsumers: ("retry_consumers", consumer_requests.retry_consumers),
     blocking.SetBlockList: ("set_block_list", blocking.set_block_list),
     erasing.ErasePerson: ("erase_person", erasing.erase_person),
-    admin_work.BeginPurge: ("begin_purge", admin_work.begin_purge),
 }
 
 KERNEL: Final = UseCases(

@@ -1,13 +1,33 @@
-"""The list of the nodes that a user manages, for administration from a chat client and by the command line."""
+"""The nodes that a user manages, for administration from a chat client, in pages and by the command line."""
 
 from dataclasses import dataclass
 
-from smartfeeds.core.model import Affiliation, KeyRange, Node
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Affiliation, KeyRange, Node, NodeKind
+from smartfeeds.core.options import KIND, PUBSUB, AccessModel
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.times import format_second
+from smartfeeds.core.urls import ADMIN_FEEDS, entry_path
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, expired_count, is_admin, locate_for
 from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
-from smartfeeds.service.requests import Answer, NodeRequest, Request, ResultSet
+from smartfeeds.service.requests import Answer, CreateNode, NodeCreated, NodeRequest, Request, ResultSet
+from smartfeeds.service.resources import (
+    Action,
+    Caller,
+    Column,
+    Entries,
+    Field,
+    Fields,
+    Form,
+    ListCommand,
+    Outcome,
+    Resource,
+    Table,
+)
+from smartfeeds.service.standing import Standing
 from smartfeeds.store.base import ReadTx
+from smartfeeds.texts import N_
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +113,70 @@ def _owned(tx: ReadTx, bare: str) -> PagedList[int, Node]:
 
 def _listed_bytes(node: Node) -> int:
     return listed_bytes(node.name, node.options.title)
+
+
+async def _read(caller: Caller, page: ResultSetRequest, _narrow: bool) -> Entries[NodeSummary]:
+    answer = await caller.ask(ListManagedNodes(caller.actor, caller.service, page), ManagedNodes)
+    return Entries(answer.entries, answer.result_set)
+
+
+async def _create(caller: Caller, fields: Fields) -> Outcome:
+    form = {PUBSUB + name: (fields[name],) for name in ("title", "access_model") if fields.get(name)}
+    name = fields.get("name", "")
+    if not name:
+        raise FeedError(Condition.BAD_REQUEST, "the feed needs a name")
+    kind = fields.get("kind", NodeKind.FEED.value)
+    request = CreateNode(caller.actor, caller.service, name, {KIND: (kind,), **form})
+    node = (await caller.ask(request, NodeCreated)).node
+    return Outcome(done="created", path=entry_path(node, folder=ADMIN_FEEDS))
+
+
+_MODELS = (
+    (AccessModel.OPEN.value, N_("Everybody")),
+    (AccessModel.AUTHORIZE.value, N_("Users whom an owner has approved")),
+    (AccessModel.WHITELIST.value, N_("Members only")),
+)
+
+
+def _form(_actor: Jid, standing: Standing) -> Form | None:
+    if not standing.creator:
+        return None
+    return Form(
+        N_("Create a feed"),
+        N_("Create"),
+        (
+            Field("name", N_("Name"), required=True, hint=N_("The name in the address; it stays")),
+            Field("title", N_("Title")),
+            Field("access_model", N_("Who may subscribe and retrieve"), "choice", choices=_MODELS),
+            Field("kind", N_("Kind"), "choice", choices=tuple((kind.value, kind.value) for kind in NodeKind)),
+        ),
+    )
+
+
+NODES: Resource[NodeSummary] = Resource(
+    "feeds",
+    "node",
+    (
+        Column("node", lambda entry: entry.node.name, "Node", N_("Name")),
+        Column("title", None, "Title", text=lambda entry: entry.node.options.title),
+        Column("kind", lambda entry: entry.node.kind.value, "Kind"),
+        Column("items", lambda entry: entry.items, "Items", N_("Entries"), "number"),
+        Column("deleted", lambda entry: entry.deleted, "Deleted", N_("Deleted"), "number"),
+        Column("subscriptions", lambda entry: entry.subscriptions, "Subscriptions", N_("Subscriptions"), "number"),
+        Column("created", lambda entry: format_second(entry.node.created_us), "", N_("Created"), "time"),
+        Column("creator", lambda entry: entry.node.creator, "Creator", N_("Created by")),
+    ),
+    empty="There are no nodes.",
+    read=_read,
+    command=ListCommand(
+        "list-nodes", "List nodes", ("node", "title", "kind", "items", "deleted", "subscriptions", "creator")
+    ),
+    table=Table(
+        N_("Feeds"),
+        N_("The feeds that you manage, with their entries and subscriptions."),
+        N_("You own no feed yet."),
+        ("node", "items", "deleted", "subscriptions", "creator", "created"),
+        links=True,
+    ),
+    actions=(Action("create", _create, form=_form),),
+)

@@ -42,7 +42,7 @@ from smartfeeds.service.items import next_key, remove_item, write_state
 from smartfeeds.service.merging import IncomingItem, merge_item
 from smartfeeds.service.nodes import add_node, configure_empty_feed
 from smartfeeds.service.preconditions import check_expected, item_tag
-from smartfeeds.service.requests import EmptyResult, Publish, Published, Purge, Retract
+from smartfeeds.service.requests import EmptyResult, Publish, Published, Purge, PurgeBegun, Retract
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.service.syncing import buried, created, edited
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -189,7 +189,7 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> EmptyResult:
     return EmptyResult()
 
 
-def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSteps[EmptyResult]:
+def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | PurgeBegun | MoreSteps[EmptyResult]:
     """Retracts every item that is live now; one event notifies the subscribers (xep-map 81, 82).
 
     Each step retracts a chunk, so that the writes of others do not wait for a large feed. The event gets a key before
@@ -210,6 +210,8 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSt
         return EmptyResult()
     # The event is sent even if the process ends now, so the rest must be retracted then too (`delivery.sweeps`).
     tx.put_purge(purge)
+    if request.begins:
+        return PurgeBegun(node.node_no)
     return MoreSteps(partial(continue_purge, node_no=node.node_no))
 
 

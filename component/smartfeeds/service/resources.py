@@ -1,8 +1,7 @@
 """Lists of things, each described once: its columns, how a page of it is read, and what users do with its entries.
 
 What users see derives from a `Resource`: the ad-hoc commands (`xmpp.resources`), the route (`http.resources`), the
-table of the web administration, and the list of the command line (`cli.lists`). A list is on the surfaces for which it
-has texts.
+table of the web administration, and the list of the command line (`cli.lists`). A list is where it has texts for.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.answers import ask
 from smartfeeds.service.requests import Request, ResultSet
 from smartfeeds.service.standing import Audience, Standing
@@ -18,6 +18,7 @@ from smartfeeds.service.standing import Audience, Standing
 E = TypeVar("E")
 T = TypeVar("T")
 Row = dict[str, Any]
+Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,31 +121,51 @@ class Form:
 
 
 class Outcome(NamedTuple):
-    """What an action has done: `note` for forms, and for pages the key of the message and the path of the next page
-    ("" for the same one), or a secret text, which no other page can show."""
+    """What an action has done: `note` for forms; for pages the key of the message and the path of the next page ("" for
+    the same one), or a secret text, which no other page can show; and `body`, the object that programs get."""
 
     note: str = ""
     done: str = ""
     path: str = ""
     secret: str = ""
+    body: Row | None = None
+
+
+class ActionRoute(NamedTuple):
+    """The operation of an action over HTTP: its method, its name and what it does.
+
+    `subject` is the field that the end of the path has, and the name of this part of the path. `members` are those of
+    the body, whose schema has the name `body`. `answers` has the schema of the response by its status.
+    """
+
+    method: str
+    name: str
+    summary: str
+    subject: tuple[str, str] = ("", "")
+    members: tuple[str, ...] = ()
+    body: str = ""
+    answers: Mapping[int, Mapping[str, Any]] = {204: {}}
+    errors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What users do with a list or an entry of it. `perform` receives the fields of a form.
+    """What users do with a list or an entry of it. `perform` receives the fields of a form or of an object of JSON.
 
     `title` and `audience` are those of an ad-hoc command for one entry, `NAME-NOUN`. In a page `button` is shown in
     each row and sends the member `key`; `for_admins` shows it only to admins. `form` returns a form below the table.
+    `route` is its operation over HTTP.
     """
 
     name: str
-    perform: Callable[[Caller, Mapping[str, str]], Awaitable[Outcome]]
+    perform: Callable[[Caller, Fields], Awaitable[Outcome]]
     title: str = ""
     audience: Audience = Audience.OWNERS
     button: str = ""
     key: str = ""
     for_admins: bool = False
     form: Callable[[Jid, Standing], Form | None] | None = None
+    route: ActionRoute | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +221,14 @@ class Resource(Generic[E]):
         """Returns the columns with these keys, in this order."""
         by_key = {column.key: column for column in self.columns}
         return tuple(by_key[key] for key in keys)
+
+
+def text_of(fields: Fields, name: str, choices: Sequence[str] = (), default: str | None = None) -> str:
+    """Returns a text of fields. Raises FeedError(BAD_REQUEST) for a missing one, or one that is not of the choices."""
+    value = fields.get(name, default)
+    if not isinstance(value, str) or (not value and default is None) or (choices and value not in choices):
+        raise FeedError(Condition.BAD_REQUEST, f"{name}: {'one of ' + ', '.join(choices) if choices else 'a text'}")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def _action_command(resource: Resource[Any], action: Action) -> Command:
         return CommandForm((field.offer(step, choices, complete=is_whole(entries.result_set, len(choices))),))
 
     async def perform(step: StepInput) -> CommandResult:
-        outcome = await action.perform(caller_of(step), {choice.var: field.read(step)})
+        outcome = await action.perform(caller_of(step), {action.key or choice.var: field.read(step)})
         return note_result(outcome.note)
 
     name = f"{action.name}-{resource.noun}"

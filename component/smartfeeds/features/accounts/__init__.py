@@ -1,12 +1,13 @@
 """Accounts: bearer tokens, sessions and the sign-in by XMPP."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smartfeeds.app.feature import Feature, Host, Running
 
 if TYPE_CHECKING:
     from smartfeeds.features.accounts.pages import SignInPages
     from smartfeeds.http.side import HttpSide
+    from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
     from smartfeeds.xmpp.side import XmppSide
@@ -47,6 +48,12 @@ def _run(host: Host) -> Running:
     return run_accounts(host)
 
 
+def _resources() -> "tuple[Resource[Any], ...]":
+    from smartfeeds.features.accounts.resources import TOKENS
+
+    return (TOKENS,)
+
+
 ACCOUNTS = Feature(
     "accounts",
     needs=("pages",),
@@ -56,4 +63,5 @@ ACCOUNTS = Feature(
     xmpp=_xmpp,
     http=_http,
     run=_run,
+    resources=_resources,
 )

@@ -1,17 +1,17 @@
 """`smartfeeds token`: adds, lists and revokes bearer tokens for HTTP. A running service applies each change at once."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option
+from smartfeeds.cli.lists import print_list
 from smartfeeds.cli.offline import read_offline, write_offline
-from smartfeeds.console import Commands, print_err, print_json, print_out, print_rows
+from smartfeeds.console import Commands, print_err, print_json, print_out
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import parse_duration
 from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
-from smartfeeds.features.accounts.listing import token_row
+from smartfeeds.features.accounts.resources import TOKENS, ListedToken, listed
 from smartfeeds.features.accounts.tokens import add_token, new_token, revoke_token, tokens_by_age
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import OpenMode, ReadTx
@@ -63,7 +63,7 @@ def add(
 @json_option
 def list_tokens(config: Path | None, *, as_json: bool) -> None:
     """List all tokens without their secrets, oldest first."""
-    print_rows(read_offline(config, _rows), as_json=as_json, empty="There are no tokens.")
+    print_list(TOKENS, read_offline(config, _tokens), as_json=as_json)
 
 
 @token_command.command("revoke")
@@ -80,5 +80,5 @@ def _check_text(text: str, option: str, most_bytes: int) -> None:
         raise click.BadParameter(f"must be printable text of 1 to {most_bytes} bytes", param_hint=option)
 
 
-def _rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
-    return [token_row(token, context.now_us) for token in tokens_by_age(tx)]
+def _tokens(tx: ReadTx, context: Context) -> list[ListedToken]:
+    return listed(tuple(tokens_by_age(tx)), context.now_us)

@@ -1,12 +1,13 @@
 """Administration: lists of what the service has, and actions, by ad-hoc commands, over HTTP and in pages."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smartfeeds.app.feature import Feature
 
 if TYPE_CHECKING:
     from smartfeeds.features.administration.routes import AdminHandlers
     from smartfeeds.http.side import HttpSide
+    from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases
     from smartfeeds.xmpp.side import XmppSide
 
@@ -29,4 +30,18 @@ def _http() -> "HttpSide[AdminHandlers]":
     return HTTP
 
 
-ADMINISTRATION = Feature("administration", use_cases=_use_cases, xmpp=_xmpp, http=_http)
+def _resources() -> "tuple[Resource[Any], ...]":
+    from smartfeeds.features.administration.log_list import LOG
+
+    return (LOG,)
+
+
+def _shows(resources: "tuple[Resource[Any], ...]") -> "HttpSide[Any]":
+    from smartfeeds.features.administration.tables import tables_of
+
+    return tables_of(resources)
+
+
+ADMINISTRATION = Feature(
+    "administration", use_cases=_use_cases, xmpp=_xmpp, http=_http, resources=_resources, shows=_shows
+)

@@ -6,7 +6,6 @@ from smartfeeds.features.administration import (
     adhoc_people,
     adhoc_process,
     adhoc_users,
-    adhoc_work,
 )
 from smartfeeds.xmpp.side import XmppSide
 
@@ -16,7 +15,6 @@ XMPP = XmppSide(
         *adhoc_people.COMMANDS,
         *adhoc_consumers.COMMANDS,
         *adhoc_process.COMMANDS,
-        *adhoc_work.COMMANDS,
         *adhoc_users.COMMANDS,
     )
 )

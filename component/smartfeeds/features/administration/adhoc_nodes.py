@@ -1,4 +1,4 @@
-"""Ad-hoc commands for nodes: list, show, create, configure, purge and delete them (XEP-0060 8.1, 8.2, 8.4, 8.5).
+"""Ad-hoc commands for nodes: show, create, configure, purge and delete them (XEP-0060 8.1, 8.2, 8.4, 8.5).
 
 The configuration is the form of `pubsub#owner`, and the service checks it by the same rules.
 """
@@ -9,12 +9,11 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.options import KIND, PUBSUB, FormFields
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
-from smartfeeds.features.administration.work import BeginPurge, PurgeBegun
 from smartfeeds.service import requests as r
-from smartfeeds.service.managed_nodes import GetManagedNode, ListManagedNodes, ManagedNode, ManagedNodes
+from smartfeeds.service.managed_nodes import GetManagedNode, ManagedNode
 from smartfeeds.service.standing import Audience
+from smartfeeds.service.work import purge_number
 from smartfeeds.xmpp.command_fields import CommandField, flag_field, text_field
-from smartfeeds.xmpp.command_lists import ListPage, list_steps, position_of
 from smartfeeds.xmpp.commands import (
     CommandForm,
     CommandNote,
@@ -32,33 +31,6 @@ _NEW_NODE = text_field(
 )
 _CONFIRMED = flag_field("confirm", "Delete the node with all its items")
 _PURGE_CONFIRMED = flag_field("confirm", "Retract all items of the node")
-_COLUMNS = (
-    ("node", "Node"),
-    ("title", "Title"),
-    ("kind", "Kind"),
-    ("items", "Items"),
-    ("deleted", "Deleted"),
-    ("subscriptions", "Subscriptions"),
-    ("creator", "Creator"),
-)
-
-
-async def _page(step: StepInput) -> ListPage:
-    position = position_of(step)
-    answer = await step.answer(ListManagedNodes(step.actor, step.service, position.request), ManagedNodes)
-    rows = [
-        (
-            entry.node.name,
-            entry.node.options.title,
-            entry.node.kind.value,
-            str(entry.items),
-            str(entry.deleted),
-            str(entry.subscriptions),
-            entry.node.creator,
-        )
-        for entry in answer.entries
-    ]
-    return position.page(step.page, rows, answer.result_set)
 
 
 async def _ask_new(step: StepInput) -> CommandForm:
@@ -138,9 +110,10 @@ async def _purge(step: StepInput) -> CommandResult:
     node = NODE.read(step)
     if not _PURGE_CONFIRMED.read(step):
         return note_result(f"The items of {node} were not retracted.", "warn")
-    number = (await step.answer(BeginPurge(step.actor, step.service, node), PurgeBegun)).number
-    if not number:
+    answer = await step.answer(r.Purge(step.actor, step.service, node, begins=True), r.Answer)
+    if not isinstance(answer, r.PurgeBegun):
         return note_result(f"Retracted all items of {node}.")
+    number = purge_number(answer.node_no)
     return note_result(f"The items of {node} are being retracted. List work in progress shows it as {number}.")
 
 
@@ -153,7 +126,6 @@ async def _delete(step: StepInput) -> CommandResult:
 
 
 COMMANDS = (
-    project_command("list-nodes", "List nodes", Audience.OWNERS, *list_steps(_COLUMNS, "node", _page)),
     project_command("show-node", "Show a node", Audience.OWNERS, ask_node, _show),
     project_command("create-node", "Create a node", Audience.CREATORS, _ask_new, _create, form_type=NODE_CONFIG),
     project_command(

@@ -1,21 +1,15 @@
-"""The pages of the web administration: tables, forms, and the plots of the last 24 hours. They need no script."""
+"""The pages of the web administration beside its tables: the options of a feed, and the plots of the last 24 hours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import OPTIONS, FieldType, FormFields, NodeOptions, Option, OptionLimits
 from smartfeeds.core.options import PUBSUB as PREFIX
-from smartfeeds.core.times import parse_datetime
-from smartfeeds.core.token import SCOPES
 from smartfeeds.core.urls import ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
-from smartfeeds.features.administration.listing import Row
 from smartfeeds.features.administration.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
 from smartfeeds.features.administration.process import Statistics
-from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.pages.frame import Frame
-from smartfeeds.features.prefetch.enclosure import EnclosureState
-from smartfeeds.service.consumers import ConsumerState
+from smartfeeds.service.resources import Field
 from smartfeeds.service.standing import Standing
 from smartfeeds.texts import N_
 
@@ -32,61 +26,8 @@ _CHOICES = {
     "publishers": N_("Owners and publishers"),
     "subscribers": N_("Subscribers, too"),
 }
-# The values of the columns of words, and the words that stand for a time.
-WORDS = (
-    *(state.value for state in ConsumerState),
-    *(affiliation.value for affiliation in Affiliation),
-    *(way.value for way in Direction.BOTH.ways),
-    *SCOPES,
-    *("valid", "expired", "never", "now"),
-    *("warning", "error", "critical"),
-    *(state.value for state in EnclosureState),
-)
 SHOWN_OPTIONS = tuple(dict.fromkeys(name for name in (*_MAIN, *OPTIONS) if name not in _FIXED))
 OPTION_LABELS = {name: _LABELS.get(name, OPTIONS[name].label) for name in SHOWN_OPTIONS}
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: the member of the row, its heading, and `number`, `time`, `code`, `word` or `progress` for
-    other than text. A word is translated; progress is in percent."""
-
-    key: str
-    label: str
-    kind: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a form. `kind` is text, lines, choice or flag, and `choices` are pairs of a value and its label."""
-
-    name: str
-    label: str
-    kind: str = "text"
-    value: str = ""
-    choices: tuple[tuple[str, str], ...] = ()
-    required: bool = False
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A form below a table: the value of its field `action`, its heading and the label of its button."""
-
-    action: str
-    heading: str
-    button: str
-    fields: tuple[Field, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RowAction:
-    """A button in each row that sends a member of the row. `for_admins`: only admins of the service may press it."""
-
-    action: str
-    button: str
-    key: str
-    for_admins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,37 +40,6 @@ class View:
     name: str = ""
     done: str = ""
     problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The content of a page with a table. `links` says whether the first column leads to the pages of a node."""
-
-    title: str
-    about: str
-    empty: str
-    columns: tuple[Column, ...]
-    rows: Sequence[Row] = ()
-    total: int | None = None
-    next_path: str = ""
-    first: bool = True
-    form: Form | None = None
-    row_action: RowAction | None = None
-    links: bool = False
-    secret: str = ""
-
-
-def table_page(frame: Frame, view: View, table: Table) -> bytes:
-    """A page with a table, and perhaps a form."""
-    rows = [
-        {
-            "cells": [(column, _cell(frame, column, row.get(column.key))) for column in table.columns],
-            "path": entry_path(str(row["node"]), folder=ADMIN_FEEDS) if table.links else "",
-            "value": row.get(table.row_action.key) if table.row_action else None,
-        }
-        for row in table.rows
-    ]
-    return frame.page("admin_table.html", **_shared(view), table=table, rows=rows)
 
 
 def feed_page(
@@ -148,8 +58,8 @@ def feed_page(
             values = submitted.get(PREFIX + name, values)
         fields[name] = _field(name, OPTIONS[name], values, limits)
     return frame.page(
-        "admin_feed.html",
-        **_shared(view),
+        "administration/templates/admin_feed.html",
+        **shared(view),
         main=[fields[name] for name in _MAIN],
         more=[field for name, field in fields.items() if name not in _MAIN],
         tag=tag,
@@ -161,8 +71,8 @@ def overview_page(frame: Frame, view: View, statistics: Statistics | None, now_u
     """The first page: for admins the counts, the rates and the plots of the last 24 hours."""
     buckets = [] if statistics is None else buckets_of(statistics.history, now_us)
     return frame.page(
-        "admin.html",
-        **_shared(view),
+        "administration/templates/admin.html",
+        **shared(view),
         statistics=statistics,
         plots=plots_of(buckets),
         buckets=list(reversed(buckets)),
@@ -197,16 +107,8 @@ def _field(name: str, option: Option[object], values: tuple[str, ...], limits: O
     return Field(name, label, "text", "".join(values))
 
 
-def _cell(frame: Frame, column: Column, value: object) -> object:
-    if column.kind == "word" or (column.kind == "time" and parse_datetime(str(value)) is None):
-        return frame.texts.message(str(value or ""))
-    if column.kind == "time":
-        return parse_datetime(str(value))
-    return "" if value is None else value
-
-
-def _shared(view: View) -> dict[str, object]:
-    """The values that every page needs."""
+def shared(view: View) -> dict[str, object]:
+    """The values that every page of the administration needs."""
     return {
         "view": view,
         "node_paths": {

@@ -39,6 +39,7 @@ from smartfeeds.service.requests import (
     Publish,
     Published,
     Purge,
+    PurgeBegun,
     Retract,
 )
 from smartfeeds.service.steps import MoreSteps
@@ -76,7 +77,7 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> EmptyResult:
     return answer
 
 
-def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSteps[EmptyResult]:
+def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | PurgeBegun | MoreSteps[EmptyResult]:
     """Retracts every item that is live now, and the summary of the attachments among them."""
     _check_no_summary(context, request, "purge attachments")
     answer = publishing.purge(tx, context, request)

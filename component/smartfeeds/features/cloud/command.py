@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from smartfeeds.cli.common import config_option, json_option
+from smartfeeds.cli.common import config_option
+from smartfeeds.cli.lists import list_command
 from smartfeeds.cli.offline import read_pages, write_offline
-from smartfeeds.console import Commands, print_out, print_rows
-from smartfeeds.features.administration.listing import registration_row
+from smartfeeds.console import Commands, print_out
 from smartfeeds.features.cloud.requests import cloud_statuses, drop_registration
+from smartfeeds.features.cloud.resources import REGISTRATIONS
 
 
 @click.group("cloud", cls=Commands)
@@ -16,18 +17,16 @@ def cloud_command() -> None:
     """List the registrations of the cloud (rssCloud), and end them."""
 
 
-@cloud_command.command("list")
-@click.option("--node", help="Only registrations for this node.")
-@config_option
-@json_option
-def list_registrations(node: str | None, config: Path | None, *, as_json: bool) -> None:
-    """List registrations: feed, host of the callback, protocol, state, end and last notification.
-
-    The addresses of callbacks are not shown.
-    """
-    statuses = read_pages(config, cloud_statuses, lambda status: status.callback.callback_no)
-    rows = [registration_row(status) for status in statuses if node in (None, status.node)]
-    print_rows(rows, as_json=as_json, empty="There are no registrations.")
+cloud_command.add_command(
+    list_command(
+        REGISTRATIONS,
+        lambda config: read_pages(config, cloud_statuses, lambda status: status.callback.callback_no),
+        "List registrations: feed, host of the callback, protocol, state, end and last notification."
+        "\n\nThe addresses of callbacks are not shown.",
+        lambda status: status.node,
+        "Only registrations for this node.",
+    )
+)
 
 
 @cloud_command.command("drop")

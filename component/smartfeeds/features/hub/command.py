@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from smartfeeds.cli.common import config_option, json_option
+from smartfeeds.cli.common import config_option
+from smartfeeds.cli.lists import list_command
 from smartfeeds.cli.offline import read_pages, write_offline
-from smartfeeds.console import Commands, print_out, print_rows
-from smartfeeds.features.administration.listing import subscription_row
+from smartfeeds.console import Commands, print_out
 from smartfeeds.features.hub.requests import drop_subscription, hub_statuses
+from smartfeeds.features.hub.resources import HUB_SUBSCRIPTIONS
 
 
 @click.group("hub", cls=Commands)
@@ -16,18 +17,16 @@ def hub_command() -> None:
     """List the subscriptions of the WebSub hub, and end them."""
 
 
-@hub_command.command("list")
-@click.option("--node", help="Only subscriptions of this node.")
-@config_option
-@json_option
-def list_subscriptions(node: str | None, config: Path | None, *, as_json: bool) -> None:
-    """List subscriptions: topic, host of the callback, state, end of the lease, waiting items and last delivery.
-
-    Secrets and the addresses of callbacks are not shown.
-    """
-    statuses = read_pages(config, hub_statuses, lambda status: status.callback.callback_no)
-    rows = [subscription_row(status) for status in statuses if node in (None, status.node)]
-    print_rows(rows, as_json=as_json, empty="There are no subscriptions.")
+hub_command.add_command(
+    list_command(
+        HUB_SUBSCRIPTIONS,
+        lambda config: read_pages(config, hub_statuses, lambda status: status.callback.callback_no),
+        "List subscriptions: topic, host of the callback, state, end of the lease, waiting items and last delivery."
+        "\n\nSecrets and the addresses of callbacks are not shown.",
+        lambda status: status.node,
+        "Only subscriptions of this node.",
+    )
+)
 
 
 @hub_command.command("drop")

@@ -1,10 +1,11 @@
 """Mirrors: feeds that two services keep in step (FeedSync, SSE)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smartfeeds.app.feature import Feature, Section
 
 if TYPE_CHECKING:
+    from smartfeeds.service.resources import Resource
     from smartfeeds.store.row_readers import RowReader
 
 
@@ -28,6 +29,15 @@ def _metrics() -> tuple[type, ...]:
     return (MirrorReading,)
 
 
+def _resources() -> "tuple[Resource[Any], ...]":
+    from smartfeeds.features.mirrors.resources import MIRROR_WAYS, MIRRORS
+
+    return (
+        MIRRORS,
+        MIRROR_WAYS,
+    )
+
+
 MIRRORS = Feature(
     "mirrors",
     needs=("polling",),
@@ -35,4 +45,5 @@ MIRRORS = Feature(
     settings=_settings,
     row_readers=_row_readers,
     metrics=_metrics,
+    resources=_resources,
 )

@@ -9,11 +9,11 @@ from typing import Any, Final
 import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option, load_settings, private_option
+from smartfeeds.cli.lists import print_list
 from smartfeeds.cli.offline import read_offline, write_offline
-from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out, print_rows
+from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
-from smartfeeds.features.administration.listing import mirror_row, mirror_state_row
 from smartfeeds.features.mirrors.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, is_web, make_mirror
 from smartfeeds.features.mirrors.mirror_rows import (
     MirrorStanding,
@@ -24,6 +24,7 @@ from smartfeeds.features.mirrors.mirror_rows import (
     remove_mirror,
     restart_mirror,
 )
+from smartfeeds.features.mirrors.resources import MIRRORS, SETTINGS
 from smartfeeds.features.mirrors.settings import MirrorSettings
 from smartfeeds.store.base import OpenMode
 
@@ -103,8 +104,7 @@ def restart(name: str, config: Path | None) -> None:
 @json_option
 def list_mirrors(config: Path | None, *, as_json: bool) -> None:
     """List all mirrors, including those in the configuration."""
-    rows = [mirror_row(status) for status in _statuses(config)]
-    print_rows(rows, as_json=as_json, empty="There are no mirrors.")
+    print_list(MIRRORS, _statuses(config), SETTINGS, as_json=as_json)
 
 
 @mirror_command.command("status")
@@ -119,7 +119,7 @@ def show_status(name: str | None, config: Path | None, *, as_json: bool) -> None
             f"there is no mirror {name}; smartfeeds mirror list shows all mirrors", param_hint="NAME"
         )
     if as_json:
-        print_json([mirror_state_row(status) for status in statuses])
+        print_json([MIRRORS.row(status) for status in statuses])
     else:
         for status in statuses:
             for line in _lines(status):

@@ -1,12 +1,13 @@
 """Sources: RSS, Atom and JSON feeds that the service polls, or subscribes to, and publishes as items."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smartfeeds.app.feature import Feature, Section
 
 if TYPE_CHECKING:
     from smartfeeds.features.polling.http import SourcePushEndpoint
     from smartfeeds.http.side import HttpSide
+    from smartfeeds.service.resources import Resource
     from smartfeeds.store.row_readers import RowReader
 
 
@@ -40,6 +41,12 @@ def _http() -> "HttpSide[SourcePushEndpoint]":
     return HTTP
 
 
+def _resources() -> "tuple[Resource[Any], ...]":
+    from smartfeeds.features.polling.resources import SOURCES
+
+    return (SOURCES,)
+
+
 POLLING = Feature(
     "polling",
     commands={"source": "smartfeeds.features.polling.command"},
@@ -47,4 +54,5 @@ POLLING = Feature(
     metrics=_metrics,
     row_readers=_row_readers,
     http=_http,
+    resources=_resources,
 )

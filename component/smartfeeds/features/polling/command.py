@@ -16,6 +16,7 @@ import click
 from smartfeeds.cli.common import bare_jid, config_option, json_option, output_option, private_option, read_settings
 from smartfeeds.cli.fetching import allowed_networks
 from smartfeeds.cli.files import whole_file
+from smartfeeds.cli.lists import print_list
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import (
     Commands,
@@ -24,7 +25,6 @@ from smartfeeds.console import (
     print_json,
     print_lines,
     print_out,
-    print_rows,
     run_async,
 )
 from smartfeeds.core.jid import parse_jid
@@ -32,13 +32,13 @@ from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.administration.listing import Row, source_row
 from smartfeeds.features.bot.follows import follow
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.checking import SourceReport, check_source
 from smartfeeds.features.polling.own_lists import add_list
 from smartfeeds.features.polling.polls import REPAIRED, paused, resumed
 from smartfeeds.features.polling.push_links import described
+from smartfeeds.features.polling.resources import SOURCES, ListedSource
 from smartfeeds.features.polling.source import (
     LEAST_CHOSEN_S,
     MAX_HISTORY,
@@ -67,6 +67,7 @@ from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node
+from smartfeeds.service.resources import Row
 from smartfeeds.store.base import OpenMode, WriteTx
 
 LOOK_S = 5.0  # for the look at a feed that is added
@@ -291,16 +292,18 @@ def list_sources(node: str | None, config: Path | None, *, failing: bool, as_jso
     """List sources with their state, its reason, the last good answer, the next poll, and the state of push."""
     sources = read_offline(
         config,
-        lambda tx, context: [(row, newest_push(tx, context, row)) for row in source_rows.sources(tx, 0, NO_LIMIT)],
+        lambda tx, context: [
+            ListedSource(row, newest_push(tx, context, row)) for row in source_rows.sources(tx, 0, NO_LIMIT)
+        ],
     )
-    rows = [
-        source_row(row, push)
-        for row, push in sources
-        if node in (None, row.node) and (not failing or row.reason.removeprefix(REPAIRED) == row.reason != "")
-    ]
-    print_rows(
-        rows, as_json=as_json, empty="There are no such sources." if node or failing else "There are no sources."
+    listed = (
+        entry for entry in sources if node in (None, entry.source.node) and (not failing or _is_failing(entry.source))
     )
+    print_list(SOURCES, listed, as_json=as_json, empty="There are no such sources." if node or failing else "")
+
+
+def _is_failing(source: Source) -> bool:
+    return source.reason.removeprefix(REPAIRED) == source.reason != ""
 
 
 @source_command.command("remove")

@@ -1,12 +1,13 @@
 """Prefetched enclosures: files that entries link to, fetched before somebody asks."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smartfeeds.app.feature import Feature, Section
 
 if TYPE_CHECKING:
     from smartfeeds.http.side import HttpSide
     from smartfeeds.http.stored_files import FileReplies
+    from smartfeeds.service.resources import Resource
 
 
 def _settings() -> tuple[Section, ...]:
@@ -27,6 +28,12 @@ def _http() -> "HttpSide[FileReplies]":
     return HTTP
 
 
+def _resources() -> "tuple[Resource[Any], ...]":
+    from smartfeeds.features.prefetch.resources import ENCLOSURES
+
+    return (ENCLOSURES,)
+
+
 PREFETCH = Feature(
     "prefetch",
     needs=("polling",),
@@ -34,4 +41,5 @@ PREFETCH = Feature(
     settings=_settings,
     metrics=_metrics,
     http=_http,
+    resources=_resources,
 )

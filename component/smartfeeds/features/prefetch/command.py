@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import config_option, json_option, read_settings
+from smartfeeds.cli.lists import list_command, print_list
 from smartfeeds.cli.offline import open_offline, read_pages, write_offline
 from smartfeeds.console import (
     Commands,
@@ -18,19 +19,18 @@ from smartfeeds.console import (
     exit_failed_if,
     print_err,
     print_out,
-    print_rows,
     run_async,
 )
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.administration.listing import arrival_row, enclosure_row
 from smartfeeds.features.polling.sources import find_source
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import add_newest, ask_for, enclosure_statuses
+from smartfeeds.features.prefetch.resources import ARRIVALS, ENCLOSURES, ListedEnclosure
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.features.prefetch.windows import current_span, next_open_us
 
@@ -51,12 +51,12 @@ def list_enclosures(node: str | None, config: Path | None, *, as_json: bool) -> 
     """List enclosures: state, loaded bytes, reason of the last failure, address."""
     folder = _folder(config)
     statuses = read_pages(config, enclosure_statuses, lambda status: status.enclosure.enclosure_no)
-    rows = [
-        enclosure_row(status, folder.part_bytes(status.enclosure.digest))
+    listed = (
+        ListedEnclosure(status, folder.part_bytes(status.enclosure.digest))
         for status in statuses
         if node in (None, status.node)
-    ]
-    print_rows(rows, as_json=as_json, empty="There are no enclosures.")
+    )
+    print_list(ENCLOSURES, listed, as_json=as_json)
     if not as_json:
         _print_summary(config, [status.enclosure for status in statuses])
 
@@ -82,19 +82,20 @@ def _print_summary(config: Path | None, enclosures: Sequence[Enclosure]) -> None
         print_err(f"The next window opens at {format_second(open_us)}.")
 
 
-@prefetch_command.command("log")
-@click.option("--node", help="Only loads for this node.")
-@config_option
-@json_option
-def log(node: str | None, config: Path | None, *, as_json: bool) -> None:
-    """List the loads that have ended, the oldest first: when, node, item, bytes, seconds, and why a load failed."""
-    arrivals = read_pages(
-        config,
-        lambda tx, _context, after, limit: enclosure_rows.arrivals(tx, after, limit),
-        lambda arrival: arrival.arrival_no,
+prefetch_command.add_command(
+    list_command(
+        ARRIVALS,
+        lambda config: read_pages(
+            config,
+            lambda tx, _context, after, limit: enclosure_rows.arrivals(tx, after, limit),
+            lambda arrival: arrival.arrival_no,
+        ),
+        "List the loads that have ended, the oldest first: when, node, item, bytes, seconds, and why a load failed.",
+        lambda arrival: arrival.node,
+        "Only loads for this node.",
+        "log",
     )
-    rows = [arrival_row(arrival) for arrival in arrivals if node in (None, arrival.node)]
-    print_rows(rows, as_json=as_json, empty="No load has ended.")
+)
 
 
 @prefetch_command.command("add")

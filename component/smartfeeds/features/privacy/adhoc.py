@@ -4,24 +4,27 @@ The deletion of a user erases the person's data here, because a component has no
 """
 
 from functools import partial
+from typing import Final
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.features.administration.work import ErasureShown, GetErasure
 from smartfeeds.features.privacy.blocking import BlockList, GetBlockList, SetBlockList
 from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.features.privacy.erasing import ErasePerson
+from smartfeeds.features.privacy.erasure_list import ErasureShown, GetErasure
 from smartfeeds.features.privacy.erasures import DELETE_NODES, KEEP_NODES, ErasureSettings
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.service.standing import Audience
-from smartfeeds.xmpp.command_fields import CommandField, choice_field, jids_field
+from smartfeeds.xmpp.command_fields import CommandField, choice_field, form_step, jid_field, jids_field
 from smartfeeds.xmpp.commands import (
     Command,
     CommandForm,
+    CommandNote,
     CommandResult,
     StepInput,
     note_result,
+    project_command,
 )
-from smartfeeds.xmpp.forms import Values
+from smartfeeds.xmpp.forms import FormTable, Values
 from smartfeeds.xmpp.namespaces import ADMIN
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
@@ -40,6 +43,10 @@ _LISTS = {
     ListKind.DENY: CommandField("blacklistjids", "Addresses that may not use the service", "jid-multi", _entries),
     ListKind.ALLOW: CommandField("whitelistjids", "Addresses that only may use it", "jid-multi", _entries),
 }
+FOLLOWERS_SHOWN: Final = 100
+_JID = jid_field("jid", "JID of the person")
+_STATES: Final = {True: "has received the deletions", False: "waiting", None: "reads only, cannot be told"}
+_COLUMNS: Final = (("node", "Node"), ("follower", "Follower"), ("state", "State"))
 _PERSON = jids_field("accountjids", "JID to erase")
 _AGAIN = jids_field("confirm", "The same JID again")
 _NODES = choice_field(
@@ -81,6 +88,21 @@ async def _erase(step: StepInput) -> CommandResult:
     return note_result(f"The data of {jid} is being erased. List work in progress shows it as {number}.")
 
 
+async def _erasure(step: StepInput) -> CommandResult:
+    jid = _JID.read(step)
+    status = (await step.answer(GetErasure(step.actor, step.service, jid), ErasureShown)).status
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(status.job.counts.items()))
+    waiting = sum(follower.confirmed is False for follower in status.confirmations)
+    notes = (
+        CommandNote(f"The erasure of {jid} is in the phase {status.job.phase.value}. Counts: {counts or 'none'}."),
+        CommandNote(f"Followers that have not received the deletions yet: {waiting}."),
+    )
+    # Those that wait come first, because a long list is cut.
+    followers = sorted(status.confirmations, key=lambda follower: follower.confirmed is not False)
+    rows = tuple((one.node, one.consumer, _STATES[one.confirmed]) for one in followers[:FOLLOWERS_SHOWN])
+    return CommandResult(notes, (), FormTable(_COLUMNS, rows) if rows else None)
+
+
 def _one_person(step: StepInput) -> str:
     jids = _PERSON.read(step)
     if len(jids) != 1:
@@ -99,4 +121,5 @@ COMMANDS = (
     Command(
         f"{ADMIN}#delete-user", "Erase the data of a person", ADMIN, (_ask_person, _confirm, _erase), Audience.ADMINS
     ),
+    project_command("erasure-status", "Show the erasure of a person", Audience.ADMINS, form_step(_JID), _erasure),
 )

@@ -34,6 +34,7 @@ from smartfeeds.service.requests.items import Published as Published
 from smartfeeds.service.requests.items import Pull as Pull
 from smartfeeds.service.requests.items import PullFeed as PullFeed
 from smartfeeds.service.requests.items import Purge as Purge
+from smartfeeds.service.requests.items import PurgeBegun as PurgeBegun
 from smartfeeds.service.requests.items import Retract as Retract
 from smartfeeds.service.requests.nodes import Configuration as Configuration
 from smartfeeds.service.requests.nodes import Configure as Configure

@@ -65,7 +65,16 @@ class Retract(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class Purge(NodeRequest):
-    """XEP-0060 8.5."""
+    """XEP-0060 8.5. With `begins` the answer does not wait for a large node."""
+
+    begins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeBegun(Answer):
+    """The first items of the node with this number are retracted. Background work retracts the others."""
+
+    node_no: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,38 @@
+"""The newest warnings and errors of the log, as a list of pages."""
+
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.features.administration.process import GetRecentEvents, RecentEventList
+from smartfeeds.recent import LogEvent
+from smartfeeds.service.requests import ResultSet
+from smartfeeds.service.resources import Caller, Column, Entries, Resource, Table
+from smartfeeds.texts import N_
+
+
+async def _read(caller: Caller, _page: ResultSetRequest, _narrow: bool) -> Entries[LogEvent]:
+    events = (await caller.ask(GetRecentEvents(caller.actor, caller.service), RecentEventList)).events
+    return Entries(events, ResultSet(len(events)))
+
+
+LOG: Resource[LogEvent] = Resource(
+    "log",
+    "event",
+    (
+        Column("time", lambda event: event.time, "", N_("Time"), "time"),
+        Column("level", lambda event: event.level, "", N_("Level"), "word", words=("warning", "error", "critical")),
+        Column("event", lambda event: event.event, "", N_("Event"), "code"),
+        Column(
+            "fields",
+            lambda event: ", ".join(f"{name}: {value}" for name, value in event.fields.items()),
+            "",
+            N_("Details"),
+            "code",
+        ),
+    ),
+    read=_read,
+    table=Table(
+        N_("Warnings and errors"),
+        N_("The newest warnings and errors of the log since the start, newest first."),
+        N_("Nothing has gone wrong since the start."),
+        ("time", "level", "event", "fields"),
+    ),
+)

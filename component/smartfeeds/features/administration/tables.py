@@ -1,0 +1,141 @@
+"""The tables of the web administration: a page for each list of the service, with its forms (`service.resources`).
+
+The requests are those of the lists everywhere else, so the same rules decide. Every form is sent by POST and redirects
+to a page that shows the result. One response cannot redirect: that with a new token, which is shown only once.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from smartfeeds.core.times import parse_datetime
+from smartfeeds.core.token import TokenScope
+from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, entry_path
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.administration.page_lists import View, shared
+from smartfeeds.features.administration.pages import query_of, read_view, with_problem
+from smartfeeds.features.pages.frame import Frame, frame_of, page_reply
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.http_errors import STATUSES
+from smartfeeds.http.operations import page_for_people
+from smartfeeds.http.queries import page_path
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.resources import caller_of, path_of, read_page
+from smartfeeds.http.router import Handler
+from smartfeeds.http.side import HttpSide, Route, SiteTools
+from smartfeeds.service.resources import Action, Column, Resource, RowPage
+
+ROWS = 50  # in a page
+
+
+class Tables:
+    """Handles the tables and their forms."""
+
+    def __init__(self, tools: SiteTools) -> None:
+        self._tools = tools
+
+    async def show(self, resource: Resource[Any], call: HttpCall) -> Reply:
+        """A page with a table. Raises FeedError."""
+        return await self._page(resource, call, await self._view(call))
+
+    async def submit(self, resource: Resource[Any], call: HttpCall) -> Reply:
+        """Performs the action of a form. Raises HttpError."""
+        fields: Mapping[str, str] = await self._tools.bodies.fields(call)
+        action = next((one for one in _actions(resource) if one.name == fields.get("action", "")), None)
+        if action is None:
+            raise FeedError(Condition.BAD_REQUEST, "the form has no known action; load the page again")
+        if action.form is not None:
+            fields = {name: text.strip() for name, text in fields.items() if text.strip()}
+        try:
+            outcome = await action.perform(caller_of(call, self._tools.perform, self._tools.domain), fields)
+        except FeedError as error:
+            view = with_problem(call, await self._view(call), error)
+            return (await self._page(resource, call, view)).with_status(STATUSES[error.condition])
+        if outcome.secret:
+            page = await self._page(resource, call, await self._view(call), outcome.secret)
+            return page.with_status(HTTPStatus.CREATED)
+        return call.see_other(f"{outcome.path or call.path}?done={outcome.done}")
+
+    async def _view(self, call: HttpCall) -> View:
+        return await read_view(self._tools.handle, self._tools.domain, call)
+
+    async def _page(self, resource: Resource[Any], call: HttpCall, view: View, secret: str = "") -> Reply:
+        after = query_of(call).get("after", "")
+        page = await read_page(resource, caller_of(call, self._tools.handle, self._tools.domain), ROWS, after)
+        forms = ((action, action.form(call.actor, view.standing)) for action in _actions(resource) if action.form)
+        action, form = next(forms, (None, None))
+        button = next((one for one in _actions(resource) if one.button), None)
+        return call.zipped(
+            page_reply(
+                frame_of(call).page(
+                    "administration/templates/admin_table.html",
+                    **shared(view),
+                    table=resource.table,
+                    columns=_columns(resource),
+                    rows=_rows(frame_of(call), resource, page, button),
+                    total=page.total,
+                    first=not after,
+                    next_path=page_path(call.path, {}, after=page.after) if page.after else "",
+                    button=None if button is not None and button.for_admins and not view.standing.admin else button,
+                    action=action,
+                    form=form,
+                    secret=secret,
+                )
+            )
+        )
+
+
+def _actions(resource: Resource[Any]) -> list[Action]:
+    """The actions that pages have."""
+    return [action for action in resource.actions if action.form or action.button]
+
+
+def _columns(resource: Resource[Any]) -> tuple[Column[Any], ...]:
+    assert resource.table is not None
+    return resource.pick(resource.table.columns)
+
+
+def _rows(frame: Frame, resource: Resource[Any], page: RowPage, button: Action | None) -> list[dict[str, object]]:
+    assert resource.table is not None
+    return [
+        {
+            "cells": [(column, _cell(frame, column, row.get(column.key))) for column in _columns(resource)],
+            "path": entry_path(str(row["node"]), folder=ADMIN_FEEDS) if resource.table.links else "",
+            "value": row.get(button.key) if button else None,
+        }
+        for row in page.rows
+    ]
+
+
+def _cell(frame: Frame, column: Column[Any], value: object) -> object:
+    if column.kind == "word" or (column.kind == "time" and parse_datetime(str(value)) is None):
+        return frame.texts.message(str(value or ""))
+    if column.kind == "time":
+        return parse_datetime(str(value))
+    return "" if value is None else value
+
+
+def tables_of(resources: tuple[Resource[Any], ...]) -> HttpSide[Tables]:
+    """Returns the pages of lists, and their forms."""
+    return HttpSide(tuple(route for resource in resources if resource.table for route in _routes(resource)), Tables)
+
+
+def _routes(resource: Resource[Any]) -> list[Route[Tables]]:
+    assert resource.table is not None
+    path, title, scope = path_of(resource, ADMIN), resource.table.title, TokenScope.ADMIN
+    operation = page_for_people(f"admin-{resource.name}", f"Web administration: {title}", scope=scope)
+    routes = [Route("GET", path, "admin", operation, partial(_show, resource))]
+    if _actions(resource):
+        name, summary = f"admin-{resource.name}-form", f"Web administration: the forms of {title}"
+        operation = page_for_people(name, summary, form=True, scope=scope)
+        routes.append(Route("POST", path, "admin", operation, partial(_submit, resource)))
+    return routes
+
+
+def _show(resource: Resource[Any], tables: Tables) -> Handler:
+    return partial(tables.show, resource)
+
+
+def _submit(resource: Resource[Any], tables: Tables) -> Handler:
+    return partial(tables.submit, resource)

@@ -1,0 +1,69 @@
+"""Erasures as work that goes on, and what has become of the erasure of a person (OPS-070)."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.privacy.erasing import ErasureStatus, erasure_status, read_person
+from smartfeeds.features.privacy.erasures import Erasure
+from smartfeeds.service.context import Context, is_admin
+from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.resources import Caller, Entries, Resource
+from smartfeeds.service.standing import check_admin
+from smartfeeds.service.use_cases import UseCases
+from smartfeeds.service.work import WORK, WORK_SHOWN, Work, WorkList
+from smartfeeds.store.base import ReadTx
+
+_DIGEST_DIGITS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ListErasures(Request):
+    """The erasures that began last, those that have ended included."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetErasure(Request):
+    """The erasure of a person, for admins."""
+
+    jid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureShown(Answer):
+    """The number of the work, the job, and which followers have received the deletions."""
+
+    number: str
+    status: ErasureStatus
+
+
+def list_erasures(tx: ReadTx, context: Context, request: ListErasures) -> WorkList:
+    """Erasures, the newest first; none for users who are no admins."""
+    if not is_admin(context.policy, request.actor):
+        return WorkList(())
+    return WorkList(tuple(map(_work, tx.newest_erasures(WORK_SHOWN))))
+
+
+def get_erasure(tx: ReadTx, context: Context, request: GetErasure) -> ErasureShown:
+    """The erasure of a person. Raises FeedError: FORBIDDEN, ITEM_NOT_FOUND if there was none."""
+    check_admin(context.policy, request.actor)
+    person = read_person(request.jid)
+    status = erasure_status(tx, context, person)
+    if status is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, f"{person.jid} was never erased here")
+    return ErasureShown(_work(status.job).number, status)
+
+
+def _work(job: Erasure) -> Work:
+    number = f"e{job.digest.hex()[:_DIGEST_DIGITS]}"
+    return Work(number, "erasure", job.jid, job.phase.value, since_us=job.started_us)
+
+
+async def _read(caller: Caller, _page: ResultSetRequest, _narrow: bool) -> Entries[Work]:
+    return Entries((await caller.ask(ListErasures(caller.actor, caller.service), WorkList)).entries)
+
+
+# A part of the list of work: it has the same command.
+ERASURES: Resource[Work] = replace(WORK, read=_read)
+USE_CASES = UseCases(reads={ListErasures: ("list_erasures", list_erasures), GetErasure: ("get_erasure", get_erasure)})

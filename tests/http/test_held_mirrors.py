@@ -11,6 +11,7 @@ from aiohttp import web
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SHARED
 from smartfeeds.features.mirrors import mirror_http
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.held_pulls import LEAST_HOLD_S, HeldPullTiming
 from smartfeeds.features.mirrors.mirror import HELD_PULL, POLLED, Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
@@ -368,7 +369,7 @@ async def test_whatever_comes_of_a_held_pull_the_mirror_has_every_item_and_does_
         async with Fetcher(FetchLimits(allowed=EVERYWHERE), limiter=limiter) as fetcher:
             tools = SourceTools(world.clock, publisher.sleep, lambda: 1.0)
             mirror = make_mirror(node=NODE, address=site.url("/feed"), allow_private=True)
-            await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
+            await world.store.write(lambda tx: stored_mirrors.put(tx, MirrorRow(mirror)))
             state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), tools)
             reader = WebMirrorReader(mirror, world.service, fetcher, state_store, tools)
             reader.begin()

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SHARED
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import HUB, POLLED, Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_hub import HubOptions
@@ -122,7 +123,7 @@ async def _start(world: World, pushing: Pushing, fetcher: Fetcher, own_url: str)
     keys, timers = iter(range(100)), Timers()
     tools = SourceTools(world.clock, timers.sleep, lambda: 0.0)
     mirror = make_mirror(node=NODE, address=pushing.site.url(PATH), name="a")
-    await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
+    await world.store.write(lambda tx: stored_mirrors.put(tx, MirrorRow(mirror)))
     state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), tools)
     hubs = HubOptions(own_url, (lambda size: f"key{next(keys)}".ljust(size, "x")) if own_url else None)
     reader = WebMirrorReader(mirror, world.service, fetcher, state_store, tools, hubs)
@@ -256,7 +257,7 @@ async def test_subscription_ends_with_its_mirror(*, is_noticed: bool) -> None:
         assert (await one.pushing.push()).state is PushState.ACTIVE, "it is no subscription of a removed source"
 
         world = one.pushing.world
-        await world.store.write(lambda tx: tx.remove_mirror("a"))
+        await world.store.write(lambda tx: stored_mirrors.remove(tx, "a"))
         if is_noticed:
             await world.service.write(partial(leave_hub, mirror="a"))
         else:

@@ -9,6 +9,7 @@ from lxml import etree
 
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import SHARED
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_documents import WebPosition
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
@@ -48,7 +49,7 @@ async def items(service: FeedService) -> dict[str, tuple[bytes, bytes, bool]]:
 
 async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> WebMirrorReader:
     mirror = make_mirror(node=NODE, address=f"{web.origin}{path}", allow_private=True)
-    await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
+    await world.store.write(lambda tx: stored_mirrors.put(tx, MirrorRow(mirror)))
     tools = SourceTools(world.clock, asyncio.sleep, lambda: 0.0, aside=at_once)
     state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), tools)
     return WebMirrorReader(mirror, world.service, fetcher, state_store, tools)

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.session import IDLE_S, RENEWED_S, form_token
 from smartfeeds.features.accounts.sessions import EndSessions
 from smartfeeds.features.accounts.tokens import revoke_token
@@ -128,7 +129,7 @@ async def test_session_is_renewed_once_an_hour(closed: Web) -> None:
     service = closed.component.app.service
 
     async def seen_us() -> int:
-        session = await service.read(lambda tx, _context: tx.session(alice.session_id))
+        session = await service.read(lambda tx, _context: account_rows.session(tx, alice.session_id))
         assert session is not None
         return session.seen_us
 

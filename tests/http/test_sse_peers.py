@@ -12,6 +12,7 @@ from lxml import etree
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import parse_datetime
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
@@ -98,7 +99,7 @@ async def poll(service: FeedService, clock: Callable[[], int], address: str, fet
         raise AssertionError("a read does not wait")
 
     tools = SourceTools(clock, sleep, lambda: 0.0, aside=at_once)
-    await service.write(lambda tx, _context: tx.put_mirror(MirrorRow(mirror)))
+    await service.write(lambda tx, _context: stored_mirrors.put(tx, MirrorRow(mirror)))
     state_store = MirrorStateStore(service, mirror.name, Direction.IN, MirrorState(), tools)
     await WebMirrorReader(mirror, service, fetcher, state_store, tools).read()
     await state_store.settle()
@@ -492,7 +493,7 @@ async def test_feed_names_the_feeds_that_fill_it(start_web: WebStarter, suffix: 
 
     def add(tx: WriteTx, _context: Context) -> None:
         for address, direction in addresses.items():
-            tx.put_mirror(MirrorRow(make_mirror(node=NODE, address=address, direction=direction)))
+            stored_mirrors.put(tx, MirrorRow(make_mirror(node=NODE, address=address, direction=direction)))
         for url in ("http://s.example/feed", "http://s.example/?key=secret", "http://u:secret@s.example/closed"):
             source = new_source(NODE, url, 0)
             source_rows.add(tx, replace(source, progress=replace(source.progress, title="Source & sons")))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.features.bot import rows as chat_rows
 from support.chat import body_of, deliver, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, EVE, Component, Starter, bare
 
@@ -93,7 +94,7 @@ async def person(component: Component) -> Component:
 async def test_address_of_a_user_is_no_room(person: Component) -> None:
     await request_rooms(person, bare(ALICE), *(f"r{number}@rooms.elsewhere.example" for number in range(11)))
     refusal = [body_of(one) for one in await person.events("eve0@elsewhere.example/x")]
-    row = await person.app.service.read(lambda tx, _context: tx.chat(bare(ALICE)))
+    row = await person.app.service.read(lambda tx, _context: chat_rows.chat(tx, bare(ALICE)))
 
     assert refusal == ["There is no such room."]
     assert f"{bare(ALICE)}/feeds" not in [one.get("to") for one in person.presences]

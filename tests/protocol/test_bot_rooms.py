@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.features.bot import rows as chat_rows
 from support.chat import body_of, deliver
 from support.component import ALICE, BOB, DOMAIN, Component, Starter, bare
 
@@ -45,7 +46,7 @@ async def say(component: Component, nick: str, text: str) -> list[str]:
 
 
 async def rooms_in_store(component: Component) -> list[str]:
-    return [row.jid for row in await component.app.service.read(lambda tx, _context: tx.chat_rooms())]
+    return [row.jid for row in await component.app.service.read(lambda tx, _context: chat_rows.rooms(tx))]
 
 
 @pytest.fixture
@@ -312,7 +313,7 @@ async def test_settings_of_two_managers_at_once_are_both_stored(club: Component)
     for nick, text in commands:
         await deliver(club, f"{ROOM}/{nick}", f"feeds: {text}", type="groupchat")
     await club.settle()
-    row = await club.app.service.read(lambda tx, _context: tx.chat(ROOM))
+    row = await club.app.service.read(lambda tx, _context: chat_rows.chat(tx, ROOM))
 
     assert row is not None and row.settings.zone == "Europe/Berlin" and row.settings.language == "en"
     assert row.settings.quiet is not None and row.settings.digest is not None

@@ -6,11 +6,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from smartfeeds.core.push_targets import PushTarget
+from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.cloud import protocol as rsscloud
 from smartfeeds.features.hub import protocol as websub
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorRow, MirrorState
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling import rows as source_rows
@@ -80,12 +82,12 @@ READS: dict[str, Callable[[ReadTx], object]] = {
         source_push_rows.due(tx, NEVER_US, 9),
         source_push_rows.states(tx),
     ],
-    "mirror": lambda tx: tx.mirrors(),
+    "mirror": lambda tx: stored_mirrors.mirrors(tx),
     "callback": lambda tx: [
         *(callback_rows.callbacks(tx, kind, 0, 1) for kind in CallbackKind),
         *(callback_rows.due(tx, kind, NEVER_US, 1) for kind in CallbackKind),
     ],
-    "chat": lambda tx: tx.chat_rooms(),
+    "chat": lambda tx: chat_rows.rooms(tx),
 }
 
 
@@ -99,18 +101,19 @@ def fill(tx: WriteTx, table: str) -> None:
             target = PushTarget(PushKind.HUB, url, url)
             source_push_rows.put(tx, SourcePush(0, 0, name, target, PushState.ACTIVE, NEVER_US - 1, 1, 1))
         elif table == "mirror":
-            tx.put_mirror(
+            stored_mirrors.put(
+                tx,
                 MirrorRow(
                     Mirror(name, "nowhere", f"xmpp:{name}.example?;node=n", Direction.OUT),
                     False,
                     {Direction.OUT: MirrorState()},
-                )
+                ),
             )
         elif table == "callback":
             settings = {"settings": TERMS, "due_us": NEVER_US - 1}
             callback_rows.put(tx, Callback(CallbackKind.HUB, 9, url, f"t{number}", name, 1, NEVER_US, **settings))  # type: ignore[arg-type]
         elif table == "chat":
-            tx.put_chat(ChatRow(f"{name}@rooms.example.org", True))
+            chat_rows.put(tx, ChatRow(f"{name}@rooms.example.org", True))
 
 
 async def stored(start: Starter, table: str) -> Component:

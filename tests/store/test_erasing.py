@@ -17,11 +17,15 @@ from smartfeeds.core.token import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
 from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.session import Session
+from smartfeeds.features.authoring import rows as file_rows
+from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.hub.protocol import HubTerms, dump_terms
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy import erasing
@@ -96,16 +100,18 @@ async def erase(service: FeedService, **settings: object) -> Erasure:
 def live_everywhere(tx: WriteTx, node_no: int) -> None:
     """Rows of the person in the tables that the world does not fill."""
     digest = bytes(32)
-    tx.add_token(Token("a" * 12, digest, JID, SCOPES["read"], "*", f"phone of {JID}", T0_US, None))
-    tx.put_session(Session("b" * 12, digest, JID, SCOPES["read"], "*", "", "browser", T0_US, T0_US, T0_US, T0_US))
+    account_rows.add_token(tx, Token("a" * 12, digest, JID, SCOPES["read"], "*", f"phone of {JID}", T0_US, None))
+    account_rows.put_session(
+        tx, Session("b" * 12, digest, JID, SCOPES["read"], "*", "", "browser", T0_US, T0_US, T0_US, T0_US)
+    )
     contact_rows.put(tx, Contact(SERVICE, JID, ContactState.GRANTED))
-    tx.put_chat(ChatRow(JID))
-    tx.put_file(FeedFile(node_no, "f" * 8, "d" * 64, f"{JID}.png", "image/png", 9, JID, T0_US, T0_US))
+    chat_rows.put(tx, ChatRow(JID))
+    file_rows.put(tx, FeedFile(node_no, "f" * 8, "d" * 64, f"{JID}.png", "image/png", 9, JID, T0_US, T0_US))
     tx.put_redirect("old", f"xmpp:{JID}?;node=blog", JID)
     tx.count_request_form(node_no, [f"form {JID}"], T0_US, 0)
     mirror = make_mirror(node=FEED, address="xmpp:other.example?;node=x", owner=JID)
-    tx.put_mirror(MirrorRow(mirror))
-    tx.put_mirror(MirrorRow(make_mirror(node="copy", address=f"xmpp:{JID}?;node=urn%3Axmpp%3Amicroblog%3A0")))
+    stored_mirrors.put(tx, MirrorRow(mirror))
+    stored_mirrors.put(tx, MirrorRow(make_mirror(node="copy", address=f"xmpp:{JID}?;node=urn%3Axmpp%3Amicroblog%3A0")))
 
 
 def places_of(folder: Path) -> dict[str, list[bytes]]:
@@ -140,7 +146,7 @@ async def test_no_byte_of_the_jid_is_left(world: World, tmp_path: Path) -> None:
     assert job.phase is ErasurePhase.DONE
     assert job.counts["items-erased"] == 2
     assert job.counts["items-edited"] == 1
-    assert await world.service.store.read(lambda tx: tx.mirrors()) != []
+    assert await world.service.store.read(lambda tx: stored_mirrors.mirrors(tx)) != []
     assert scrub(tmp_path / "feeds.db", served=False) is ScrubResult.CLEAN
     assert set(map(tuple, places_of(tmp_path).values())) == {()}
 
@@ -412,7 +418,7 @@ async def test_namesakes_keep_what_is_theirs(world: World) -> None:
         await world.affiliate(other, "publisher")
         await world.publish(f"i{number}", actor=other, title="a title")
         token = Token(f"{number}" * 12, bytes([number] * 32), other, SCOPES["read"], "*", "", T0_US, None)
-        await world.service.write(lambda tx, _, token=token: tx.add_token(token))  # type: ignore[misc]
+        await world.service.write(lambda tx, _, token=token: account_rows.add_token(tx, token))  # type: ignore[misc]
     await world.publish("mine", actor=JID)
     files = await exported(world)
 

@@ -23,6 +23,7 @@ from smartfeeds.core.view import SHARED
 from smartfeeds.errors import StoreError
 from smartfeeds.features.cluster.lock_session import LockSession
 from smartfeeds.features.cluster.notices import SessionEvents
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy.blocklist import ListKind
@@ -230,8 +231,10 @@ async def fill(world: World) -> None:
         replace(tx, "node", "options", json.dumps({"pubsub#title": [f"About {JID}"]}), f"node_no = {node_no}")
         state = MirrorState(reasons=(ItemRefusal(f"{JID}-1", "too large", 1),))
         mirror = make_mirror(node=FEED, address="xmpp:other.example?;node=x", owner=JID)
-        tx.put_mirror(MirrorRow(mirror, states={Direction.IN: state}))
-        tx.put_mirror(MirrorRow(make_mirror(node="copy", address=f"xmpp:{JID}?;node=urn%3Axmpp%3Amicroblog%3A0")))
+        stored_mirrors.put(tx, MirrorRow(mirror, states={Direction.IN: state}))
+        stored_mirrors.put(
+            tx, MirrorRow(make_mirror(node="copy", address=f"xmpp:{JID}?;node=urn%3Axmpp%3Amicroblog%3A0"))
+        )
 
     await world.store.write(write)
 

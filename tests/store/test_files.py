@@ -14,6 +14,7 @@ import pytest
 
 from smartfeeds.core.files import FeedFile, StoredFile, file_id_of, file_ids, media_type_of, safe_name
 from smartfeeds.errors import StoreError
+from smartfeeds.features.authoring import rows as file_rows
 from smartfeeds.store import files
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.store.files import ABANDONED_S, BUFFER_BYTES, LOCK, NEW, FileFolder, PendingFile, copy_files
@@ -45,7 +46,7 @@ async def test_file_is_used_while_an_item_refers_to_it(store: Store) -> None:
         assert file is not None
         return file.unused_us
 
-    await store.write(lambda tx: tx.put_file(feed_file(node_no)))
+    await store.write(lambda tx: file_rows.put(tx, feed_file(node_no)))
     assert await unused_us() == 1
     first = await store.write(lambda tx: tx.put_item(node_no, item("a", 10, link())))
     second = await store.write(lambda tx: tx.put_item(node_no, item("b", 11, link())))
@@ -66,32 +67,32 @@ async def test_unused_files_are_listed_oldest_first(store: Store) -> None:
 
     def put(tx: WriteTx) -> None:
         for file in (feed_file(node_no)._replace(unused_us=None), *others):
-            tx.put_file(file)
+            file_rows.put(tx, file)
 
     await store.write(put)
-    assert await store.read(lambda tx: tx.unused_files(8, 9)) == others[::-1]
-    assert await store.read(lambda tx: tx.unused_files(7, 9)) == others[1:]
-    assert await store.read(lambda tx: tx.unused_files(8, 1)) == others[1:]
-    assert await store.read(lambda tx: tx.files_bytes("bob@example.org")) == 10
-    assert await store.read(lambda tx: tx.known_digests(["b" * 64, "e" * 64])) == {"b" * 64}
-    await store.write(lambda tx: tx.remove_file(others[0]))
+    assert await store.read(lambda tx: file_rows.unused(tx, 8, 9)) == others[::-1]
+    assert await store.read(lambda tx: file_rows.unused(tx, 7, 9)) == others[1:]
+    assert await store.read(lambda tx: file_rows.unused(tx, 8, 1)) == others[1:]
+    assert await store.read(lambda tx: file_rows.files_bytes(tx, "bob@example.org")) == 10
+    assert await store.read(lambda tx: file_rows.known_digests(tx, ["b" * 64, "e" * 64])) == {"b" * 64}
+    await store.write(lambda tx: file_rows.remove(tx, others[0]))
     assert await store.read(lambda tx: tx.file(node_no, others[0].file_id)) is None
 
 
 async def test_deleted_feed_takes_its_files_along(store: Store) -> None:
     node_no = (await store.write(add_feed(item("a", 10, link())))).node_no
-    await store.write(lambda tx: tx.put_file(feed_file(node_no)))
+    await store.write(lambda tx: file_rows.put(tx, feed_file(node_no)))
     await store.write(lambda tx: tx.retire_node(node_no))
     while not await store.write(lambda tx: tx.reap(node_no, 2)):
         pass
-    assert await store.read(lambda tx: tx.known_digests([DIGEST])) == set()
+    assert await store.read(lambda tx: file_rows.known_digests(tx, [DIGEST])) == set()
 
 
 async def test_files_of_other_feeds_do_not_count(store: Store) -> None:
     """An address in a feed that has no such file is an address of somebody else."""
     node_no = (await store.write(add_feed())).node_no
     other_no = (await store.write(add_feed(name="other"))).node_no
-    await store.write(lambda tx: tx.put_file(feed_file(node_no)))
+    await store.write(lambda tx: file_rows.put(tx, feed_file(node_no)))
     await store.write(lambda tx: tx.put_item(other_no, item("a", 10, link())))
     file = await store.read(lambda tx: tx.file(node_no, FILE_ID))
     assert file is not None and file.unused_us == 1

@@ -23,6 +23,7 @@ from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.model import Edge, Mark, Slice
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorState, dump_settings, dump_states, refusal
 from smartfeeds.features.pages import river_rows
 from smartfeeds.store import migrate, migrations
@@ -200,7 +201,7 @@ async def test_marks_and_positions_of_mirrors_become_marks_of_consumers(path: Pa
     await store.open()
     try:
         rows = await store.read(lambda tx: tx.consumers((0, "", ""), 9))
-        mirrors = await store.read(lambda tx: tx.mirrors())
+        mirrors = await store.read(lambda tx: stored_mirrors.mirrors(tx))
     finally:
         await store.close()
     assert [(row.consumer, row.order, row.mark) for row in rows] == [
@@ -238,7 +239,7 @@ async def test_failure_of_an_incoming_mirror_gets_the_form_of_a_delivery_failure
     store = SqliteStore(path, read_payload)
     await store.open()
     try:
-        mirrors = await store.read(lambda tx: tx.mirrors())
+        mirrors = await store.read(lambda tx: stored_mirrors.mirrors(tx))
     finally:
         await store.close()
     failed, undated = Failure(1, 8, 8, "answered 404"), Failure(1, 0, 0, "away")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from smartfeeds.core.consumers import Failure
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorRow, MirrorState, refusal
 from smartfeeds.store.base import Store, WriteTx
 
@@ -24,34 +25,34 @@ async def test_mirror_is_found_as_it_was_put(store: Store) -> None:
     plain = MirrorRow(Mirror("a", "n", "https://b.example/feeds/plans/", allow_private=True))
 
     def put(tx: WriteTx) -> None:
-        tx.put_mirror(ONE)
-        tx.put_mirror(plain)
+        stored_mirrors.put(tx, ONE)
+        stored_mirrors.put(tx, plain)
 
     await store.write(put)
-    assert await store.read(lambda tx: tx.mirrors()) == [plain, ONE]
-    assert await store.read(lambda tx: tx.mirror("plans-b")) == ONE
-    assert await store.read(lambda tx: tx.mirror("b")) is None
+    assert await store.read(lambda tx: stored_mirrors.mirrors(tx)) == [plain, ONE]
+    assert await store.read(lambda tx: stored_mirrors.mirror(tx, "plans-b")) == ONE
+    assert await store.read(lambda tx: stored_mirrors.mirror(tx, "b")) is None
 
 
 async def test_mirror_is_replaced_and_removed(store: Store) -> None:
-    await store.write(lambda tx: tx.put_mirror(ONE))
+    await store.write(lambda tx: stored_mirrors.put(tx, ONE))
     other = replace(ONE.with_state(Direction.OUT, MirrorState("5:6", items=3)), configured=False)
-    await store.write(lambda tx: tx.put_mirror(other))
-    assert await store.read(lambda tx: tx.mirrors()) == [other]
+    await store.write(lambda tx: stored_mirrors.put(tx, other))
+    assert await store.read(lambda tx: stored_mirrors.mirrors(tx)) == [other]
 
-    await store.write(lambda tx: tx.remove_mirror("plans-b"))
-    await store.write(lambda tx: tx.remove_mirror("plans-b"))
-    assert await store.read(lambda tx: tx.mirrors()) == []
+    await store.write(lambda tx: stored_mirrors.remove(tx, "plans-b"))
+    await store.write(lambda tx: stored_mirrors.remove(tx, "plans-b"))
+    assert await store.read(lambda tx: stored_mirrors.mirrors(tx)) == []
 
 
 async def test_work_that_raises_leaves_mirrors_as_they_were(store: Store) -> None:
-    await store.write(lambda tx: tx.put_mirror(ONE))
+    await store.write(lambda tx: stored_mirrors.put(tx, ONE))
 
     def fail(tx: WriteTx) -> None:
-        tx.remove_mirror("plans-b")
-        tx.put_mirror(MirrorRow(Mirror("new", "n", "https://b.example/")))
+        stored_mirrors.remove(tx, "plans-b")
+        stored_mirrors.put(tx, MirrorRow(Mirror("new", "n", "https://b.example/")))
         raise ValueError
 
     with pytest.raises(ValueError):
         await store.write(fail)
-    assert await store.read(lambda tx: tx.mirrors()) == [ONE]
+    assert await store.read(lambda tx: stored_mirrors.mirrors(tx)) == [ONE]

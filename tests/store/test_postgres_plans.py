@@ -43,10 +43,14 @@ from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.session import Session
+from smartfeeds.features.authoring import rows as file_rows
+from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.pages import river_rows
 from smartfeeds.features.polling import push_rows as source_push_rows
@@ -337,7 +341,7 @@ def write_each(tx: WriteTx) -> None:
 
 
 def _write_items(tx: WriteTx) -> None:
-    tx.put_file(feed_file(1))
+    file_rows.put(tx, feed_file(1))
     stored = tx.put_item(1, item("new", 60_000, f"by=a {link()}"))
     tx.put_item(1, stored._replace(modified_us=60_001, revision=2, payload=b"| fox"))
     old = tx.item(1, "i2")
@@ -351,8 +355,8 @@ def _write_items(tx: WriteTx) -> None:
     tx.put_item(1, stored._replace(modified_us=60_101, revision=3, payload=b"by=b | hound"))
     tx.index_some(10)
     tx.set_file_owner(feed_file(1), "b@x")
-    tx.remove_file(feed_file(1))
-    tx.known_digests([DIGEST])
+    file_rows.remove(tx, feed_file(1))
+    file_rows.known_digests(tx, [DIGEST])
     tx.is_file_used(feed_file(1)._replace(file_id=FILE_ID))
 
 
@@ -407,17 +411,17 @@ def _write_deliveries(tx: WriteTx) -> None:
 
 
 def _write_records(tx: WriteTx) -> None:
-    tx.add_token(Token("t", b"d" * 32, "a@x", TokenScope.READ, "*", "", 1))
-    tx.put_session(Session("s", b"d" * 32, "a@x", TokenScope.READ, "*", "t", "", 1, 1, 5, 5))
-    tx.remove_session("s")
-    tx.remove_token("t")
+    account_rows.add_token(tx, Token("t", b"d" * 32, "a@x", TokenScope.READ, "*", "", 1))
+    account_rows.put_session(tx, Session("s", b"d" * 32, "a@x", TokenScope.READ, "*", "t", "", 1, 1, 5, 5))
+    account_rows.remove_session(tx, "s")
+    account_rows.remove_token(tx, "t")
     mirror = make_mirror(node="feed1", address="xmpp:b.example?;node=n")
-    tx.put_mirror(MirrorRow(mirror))
-    tx.remove_mirror(mirror.name)
+    stored_mirrors.put(tx, MirrorRow(mirror))
+    stored_mirrors.remove(tx, mirror.name)
     tx.put_redirect("gone", "xmpp:b.example?;node=n", "a@x")
     tx.remove_redirect("gone")
-    tx.put_chat(ChatRow("a@x"))
-    tx.remove_chat("a@x")
+    chat_rows.put(tx, ChatRow("a@x"))
+    chat_rows.remove(tx, "a@x")
     tx.put_document("r", "u", KnownDocument(Validators("u")))
     tx.remove_document("r", "u")
 

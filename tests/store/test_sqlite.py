@@ -18,6 +18,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange
 from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.pages import river_rows
 from smartfeeds.store import sqlite_engine
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -607,7 +608,7 @@ async def test_consumers_of_a_node_are_read_by_the_index(sqlite: SqliteStore) ->
 
 
 async def test_tokens_of_a_user_are_read_by_the_index(sqlite: SqliteStore) -> None:
-    steps = await plan(sqlite, lambda tx: tx.tokens_of("a@x"))
+    steps = await plan(sqlite, lambda tx: account_rows.tokens_of(tx, "a@x"))
 
     assert "SEARCH token USING INDEX token_jid (jid=?)" in steps
     assert "B-TREE" not in steps

@@ -6,6 +6,7 @@ import pytest
 
 from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.errors import StoreError
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.bearer import digest_of
 from smartfeeds.store.base import Store, WriteTx
 
@@ -16,8 +17,8 @@ async def test_add_token_is_found_as_it_was(store: Store) -> None:
     for_ever = replace(ONE, token_id="0" * 12, scope=TokenScope.ADMIN, feed="*", label="", expires_us=None)
 
     def work(tx: WriteTx) -> None:
-        tx.add_token(ONE)
-        tx.add_token(for_ever)
+        account_rows.add_token(tx, ONE)
+        account_rows.add_token(tx, for_ever)
 
     await store.write(work)
     assert await store.read(lambda tx: tx.token(ONE.token_id)) == ONE
@@ -26,9 +27,9 @@ async def test_add_token_is_found_as_it_was(store: Store) -> None:
 
 
 async def test_add_token_of_an_id_that_is_taken_is_refused(store: Store) -> None:
-    await store.write(lambda tx: tx.add_token(ONE))
+    await store.write(lambda tx: account_rows.add_token(tx, ONE))
     with pytest.raises(StoreError):
-        await store.write(lambda tx: tx.add_token(replace(ONE, jid="eve@example.org")))
+        await store.write(lambda tx: account_rows.add_token(tx, replace(ONE, jid="eve@example.org")))
 
     assert await store.read(lambda tx: tx.token(ONE.token_id)) == ONE
 
@@ -36,10 +37,16 @@ async def test_add_token_of_an_id_that_is_taken_is_refused(store: Store) -> None
 async def test_tokens_are_paged_by_id(store: Store) -> None:
     def work(tx: WriteTx) -> None:
         for name in "cabd":
-            tx.add_token(replace(ONE, token_id=name * 12))
+            account_rows.add_token(tx, replace(ONE, token_id=name * 12))
 
     await store.write(work)
-    found = await store.read(lambda tx: [tx.tokens("", 3), tx.tokens("b" * 12, 3), tx.tokens("d" * 12, 3)])
+    found = await store.read(
+        lambda tx: [
+            account_rows.tokens(tx, "", 3),
+            account_rows.tokens(tx, "b" * 12, 3),
+            account_rows.tokens(tx, "d" * 12, 3),
+        ]
+    )
     assert ["".join(one.token_id[0] for one in page) for page in found] == ["abc", "cd", ""]
 
 
@@ -52,11 +59,17 @@ async def test_tokens_of_a_user_are_listed_by_age(store: Store) -> None:
             ("d", 2, "b@x"),
             ("e", 2, "a@x"),
         ):
-            tx.add_token(replace(ONE, token_id=name * 12, created_us=created_us, jid=jid))
-        tx.remove_token("e" * 12)
+            account_rows.add_token(tx, replace(ONE, token_id=name * 12, created_us=created_us, jid=jid))
+        account_rows.remove_token(tx, "e" * 12)
 
     await store.write(work)
-    lists = await store.read(lambda tx: [tx.tokens_of("a@x"), tx.tokens_of("b@x"), tx.tokens_of("c@x")])
+    lists = await store.read(
+        lambda tx: [
+            account_rows.tokens_of(tx, "a@x"),
+            account_rows.tokens_of(tx, "b@x"),
+            account_rows.tokens_of(tx, "c@x"),
+        ]
+    )
     assert ["".join(token.token_id[0] for token in tokens) for tokens in lists] == ["cab", "d", ""]
 
 
@@ -64,23 +77,23 @@ async def test_remove_token_forgets_it_alone(store: Store) -> None:
     other = replace(ONE, token_id="f" * 12)
 
     def work(tx: WriteTx) -> None:
-        tx.add_token(ONE)
-        tx.add_token(other)
-        tx.remove_token(ONE.token_id)
-        tx.remove_token("e" * 12)
+        account_rows.add_token(tx, ONE)
+        account_rows.add_token(tx, other)
+        account_rows.remove_token(tx, ONE.token_id)
+        account_rows.remove_token(tx, "e" * 12)
 
     await store.write(work)
-    assert await store.read(lambda tx: tx.tokens("", 9)) == [other]
+    assert await store.read(lambda tx: account_rows.tokens(tx, "", 9)) == [other]
 
 
 async def test_work_that_raises_leaves_tokens_as_they_were(store: Store) -> None:
-    await store.write(lambda tx: tx.add_token(ONE))
+    await store.write(lambda tx: account_rows.add_token(tx, ONE))
 
     def work(tx: WriteTx) -> None:
-        tx.remove_token(ONE.token_id)
-        tx.add_token(replace(ONE, token_id="f" * 12))
+        account_rows.remove_token(tx, ONE.token_id)
+        account_rows.add_token(tx, replace(ONE, token_id="f" * 12))
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await store.write(work)
-    assert await store.read(lambda tx: tx.tokens("", 9)) == [ONE]
+    assert await store.read(lambda tx: account_rows.tokens(tx, "", 9)) == [ONE]

@@ -28,6 +28,7 @@ from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import NO_LIMIT, Affiliation, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.attachments.names import is_reserved
 from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of
@@ -619,5 +620,5 @@ def text_of(element: Element) -> str:
 
 
 def _remove_tokens(tx: WriteTx, _context: Context) -> None:
-    for token in tx.tokens("", NO_LIMIT):
-        tx.remove_token(token.token_id)
+    for token in account_rows.tokens(tx, "", NO_LIMIT):
+        account_rows.remove_token(tx, token.token_id)

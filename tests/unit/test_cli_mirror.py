@@ -9,6 +9,7 @@ import pytest
 
 from smartfeeds.console import Exit
 from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, refusal
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, write
@@ -22,11 +23,11 @@ def change(name: str, **states: MirrorState) -> None:
     """What a running service would write of a mirror."""
 
     def work(tx: WriteTx, _context: object) -> None:
-        row = tx.mirror(name)
+        row = stored_mirrors.mirror(tx, name)
         assert row is not None
         for way, state in states.items():
             row = row.with_state(Direction(way), state)
-        tx.put_mirror(row)
+        stored_mirrors.put(tx, row)
 
     write(work)
 
@@ -141,9 +142,9 @@ def test_mirror_of_the_configuration_is_removed_there(ready: Run) -> None:
 
 
 def _configured(tx: WriteTx, _context: object, name: str) -> None:
-    row = tx.mirror(name)
+    row = stored_mirrors.mirror(tx, name)
     assert row is not None
-    tx.put_mirror(MirrorRow(replace(row.mirror), configured=True))
+    stored_mirrors.put(tx, MirrorRow(replace(row.mirror), configured=True))
 
 
 def test_status_of_a_mirror_that_has_not_begun_ends_with_1(ready: Run) -> None:

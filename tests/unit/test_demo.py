@@ -8,6 +8,7 @@ import pytest
 from smartfeeds.core.token import TokenScope
 from smartfeeds.demo.prosody import OWNER
 from smartfeeds.demo.serve import NODE, find_folder, prepare, replace_token
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
 from support.world import World
 
@@ -17,7 +18,7 @@ async def test_start_replaces_the_token_of_the_last_one(feed: World) -> None:
     own, _ = new_token(OWNER, TokenScope.READ, NODE, "mine")
     await feed.service.write(lambda tx, context: add_token(tx, context, own, None))
     first, second = [await replace_token(feed.service) for _ in range(2)]
-    ids = {token.token_id for token in await feed.service.read(lambda tx, _: tx.tokens_of(OWNER))}
+    ids = {token.token_id for token in await feed.service.read(lambda tx, _: account_rows.tokens_of(tx, OWNER))}
     assert first != second
     assert ids == {own.token_id, second.split("_")[1]}
 

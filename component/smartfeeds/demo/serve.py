@@ -25,6 +25,7 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.demo.process import HOST, DemoAccount, free_port, is_listening
 from smartfeeds.demo.prosody import OWNER, Prosody, write_config
 from smartfeeds.errors import ConfigError, LinkError, StoreError
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service.context import Context
@@ -194,9 +195,9 @@ async def replace_token(service: FeedService) -> str:
     of a token, so it cannot be shown again."""
 
     def replaced(tx: WriteTx, context: Context) -> str:
-        for former in tx.tokens_of(OWNER):
+        for former in account_rows.tokens_of(tx, OWNER):
             if former.label == _LABEL:
-                tx.remove_token(former.token_id)
+                account_rows.remove_token(tx, former.token_id)
         token, text = new_token(OWNER, TokenScope.PUBLISH, NODE, _LABEL)
         add_token(tx, context, token, None)
         return text

@@ -8,6 +8,7 @@ from smartfeeds.core.page import PagePlan
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.view import BARE, SMART, View
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.prefetch.local_files import local_files_of
@@ -87,7 +88,7 @@ def origins_of(tx: ReadTx, node: Node, view: View) -> tuple[FeedOrigin, ...]:
     """
     if not view.sync:
         return ()
-    mirrors = [row.mirror for row in tx.mirrors() if row.mirror.node == node.name]
+    mirrors = [row.mirror for row in stored_mirrors.mirrors(tx) if row.mirror.node == node.name]
     origins = [FeedOrigin(one.address) for one in mirrors if Direction.IN in one.direction.ways]
     origins += [
         FeedOrigin(one.url, one.progress.title)

@@ -1,7 +1,5 @@
 """Files of feeds in SQL, and which items refer to them (`core.files`)."""
 
-from collections.abc import Collection
-
 from smartfeeds.core.files import MARK, FeedFile, file_ids
 from smartfeeds.core.model import Item
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
@@ -16,31 +14,9 @@ class FileReads(NodeReads):
         row = self.db.row(f"{FILE.select} WHERE node_no = ? AND file_id = ?", (node_no, file_id))
         return FeedFile(*row) if row else None
 
-    def files_bytes(self, owner: str) -> int:
-        """Returns the size of all files of a bare JID, in bytes. The cost grows with their number."""
-        return self.number("SELECT coalesce(sum(size_bytes), 0) FROM file WHERE owner = ?", (owner,))
-
-    def unused_files(self, before_us: int, limit: int) -> list[FeedFile]:
-        """Returns files to which no item has referred since a time before this one, longest unused first."""
-        rows = self.db.rows(f"{FILE.select} WHERE unused_us < ? ORDER BY unused_us LIMIT ?", (before_us, limit))
-        return [FeedFile(*row) for row in rows]
-
-    def known_digests(self, digests: Collection[str]) -> set[str]:
-        """Returns those of the digests that files of feeds have. One look-up for each."""
-        exists = "SELECT 1 FROM file WHERE digest = ? LIMIT 1"
-        return {digest for digest in digests if self.db.row(exists, (digest,))}
-
 
 class FileWrites(NodeWrites, FileReads):
     """The part of WriteTx for files of feeds."""
-
-    def put_file(self, file: FeedFile) -> None:
-        """Stores a file, or replaces the one with its id."""
-        self.change(FILE.replace, file)
-
-    def remove_file(self, file: FeedFile) -> None:
-        """Removes the row of a file. Items that refer to it stay."""
-        self.change(FILE.delete, (file.node_no, file.file_id))
 
     def _note_files(self, node_no: int, old: Item | None, item: Item) -> None:
         """Stores to which files a new version of an item refers: in its payload and in those of its conflicts.

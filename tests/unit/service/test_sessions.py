@@ -7,6 +7,7 @@ import pytest
 
 from smartfeeds.core.token import ALL_FEEDS, SCOPES, Token, TokenScope
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.bearer import digest_of
 from smartfeeds.features.accounts.session import IDLE_S, RENEWED_S, SESSIONS_PER_TOKEN, Session, write_session
 from smartfeeds.features.accounts.sessions import (
@@ -165,7 +166,7 @@ async def test_sweep_removes_ended_sessions(feed: World) -> None:
     feed.clock.move(IDLE_S)
     await begin(feed)
     await SWEEP.sweep(feed.service)
-    stored = await feed.service.read(lambda tx, _context: tx.sessions_of(ALICE))
+    stored = await feed.service.read(lambda tx, _context: account_rows.sessions_of(tx, ALICE))
     assert tuple(stored) == await listed(feed) != ()
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import smartfeeds
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.documents import (
@@ -32,7 +33,7 @@ async def test_documents_end_with_the_section_of_their_reader(world: World) -> N
         assert number == 1
         for source_no in (number, 2):
             tx.put_document(held_reader(source_no), "item", KnownDocument(NO_VALIDATORS, b"held"))
-        tx.put_mirror(MirrorRow(make_mirror(node="a", address=URL)))
+        stored_mirrors.put(tx, MirrorRow(make_mirror(node="a", address=URL)))
         for reader in readers:
             tx.put_document(reader, URL, KnownDocument(Validators(URL, "1")))
 

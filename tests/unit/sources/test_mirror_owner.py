@@ -11,6 +11,7 @@ import structlog
 from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.features.cluster.shards import SHARDS, shard_of_name
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirrors import CONFIGURED
 from support.postgres import PostgresServer
 from support.waiting import until
@@ -46,7 +47,7 @@ async def running(url: str, *mirrors: str) -> AsyncIterator[App]:
 
 async def names(app: App) -> list[str]:
     """The mirrors that are stored."""
-    return sorted(row.mirror.name for row in await app.service.read(lambda tx, _context: tx.mirrors()))
+    return sorted(row.mirror.name for row in await app.service.read(lambda tx, _context: stored_mirrors.mirrors(tx)))
 
 
 def instance_at(shard: int) -> str:

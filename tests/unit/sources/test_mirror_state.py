@@ -10,6 +10,7 @@ import pytest
 
 from smartfeeds.delivery.lane import RETRY_S
 from smartfeeds.errors import StoreError
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, StateChange
 from smartfeeds.features.polling.tools import SourceTools
@@ -38,13 +39,13 @@ class FailingStore:
 
 async def state_store(world: World, time: FakeTime | None = None) -> MirrorStateStore:
     mirror = make_mirror(node=FEED, address="https://a.example/f", name=NAME)
-    await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
+    await world.store.write(lambda tx: stored_mirrors.put(tx, MirrorRow(mirror)))
     tools = SourceTools(world.clock, (time or FakeTime()).sleep, lambda: 0.0)
     return MirrorStateStore(world.service, NAME, Direction.IN, MirrorState(), tools)
 
 
 async def stored_items(world: World) -> int:
-    row = await world.store.read(lambda tx: tx.mirror(NAME))
+    row = await world.store.read(lambda tx: stored_mirrors.mirror(tx, NAME))
     assert row is not None
     return row.state(Direction.IN).items
 

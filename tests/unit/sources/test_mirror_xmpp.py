@@ -18,6 +18,7 @@ from smartfeeds.core.touches import Touch
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.features.mirrors import mirror_in, mirror_state
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, make_mirror
 from smartfeeds.features.mirrors.mirror_in import IncomingMirror
 from smartfeeds.features.mirrors.mirror_rows import (
@@ -969,7 +970,7 @@ async def test_restart_while_a_node_is_filled_goes_on_believing_own_edits(net: N
     await b.stop()
     if anew:
         await b.store.open()
-        name = (await b.service.read(lambda tx, _context: tx.mirrors()))[0].mirror.name
+        name = (await b.service.read(lambda tx, _context: stored_mirrors.mirrors(tx)))[0].mirror.name
         await b.service.write(lambda tx, context: restart_mirror(tx, context, name))
         await b.store.close()
     net.fault = None
@@ -1133,7 +1134,7 @@ async def test_configured_mirror_that_is_called_something_else_keeps_its_state(n
     await b.store.open()
     renamed = [replace(one, name="two"), replace(two_, name="three")]
     await b.service.write(lambda tx, context: set_configured(tx, context, renamed))
-    after = {row.mirror.name: row for row in await b.service.read(lambda tx, _context: tx.mirrors())}
+    after = {row.mirror.name: row for row in await b.service.read(lambda tx, _context: stored_mirrors.mirrors(tx))}
 
     assert {name: row.mirror.node for name, row in after.items()} == {"two": NODE, "three": "other"}
     assert {row.mirror.node: row.state(Direction.IN) for row in after.values()} == before
@@ -1149,11 +1150,11 @@ async def test_configured_mirror_takes_no_name_of_one_that_was_added(net: Net) -
         await b.service.write(lambda tx, context: set_configured(tx, context, [other]))
     for text in ("one", NODE, str(added.address), "other", str(other.address), "smartfeeds mirror remove one"):
         assert text in str(caught.value)
-    rows = await b.service.read(lambda tx, _context: tx.mirrors())
+    rows = await b.service.read(lambda tx, _context: stored_mirrors.mirrors(tx))
     assert [(row.mirror, row.configured) for row in rows] == [(added, False)]
 
     await b.service.write(lambda tx, context: set_configured(tx, context, [added]))
-    rows = await b.service.read(lambda tx, _context: tx.mirrors())
+    rows = await b.service.read(lambda tx, _context: stored_mirrors.mirrors(tx))
     assert [(row.mirror, row.configured) for row in rows] == [(added, True)]
 
 
@@ -1196,7 +1197,7 @@ async def test_mirror_that_begins_anew_sends_what_the_other_side_has_lost(net: N
     await a.create(b.domain)
     await net.settle_all()
     lost = await a.shown()
-    (row,) = await b.service.read(lambda tx, _context: tx.mirrors())
+    (row,) = await b.service.read(lambda tx, _context: stored_mirrors.mirrors(tx))
     await b.service.write(lambda tx, context: restart_mirror(tx, context, row.mirror.name))
     await b.mirrors.look()
     await net.settle_all()
@@ -1239,7 +1240,9 @@ async def test_change_while_a_mirror_gets_other_settings_sends_nothing_twice(net
     part._task = asyncio.get_running_loop().create_task(slow_end())
     await asyncio.sleep(0)
     other = replace(mirror, every_s=60.0)
-    await b.service.write(lambda tx, _context: tx.put_mirror(replace(tx.mirror(mirror.name), mirror=other)))  # type: ignore[type-var]
+    await b.service.write(
+        lambda tx, _context: stored_mirrors.put(tx, replace(stored_mirrors.mirror(tx, mirror.name), mirror=other))
+    )  # type: ignore[type-var]
     await b.mirrors.look()
     await net.settle()
 

@@ -11,6 +11,7 @@ import pytest
 from smartfeeds.core.options import KIND
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
@@ -308,7 +309,7 @@ async def test_long_list_with_tombstones(polling, site, world):
 async def test_mirrored_list_is_followed(polling, site, world):
     """[SRC-083] [SSE-002] A peer with files publishes its list; the mirror brings it, and its removals."""
     mirror = make_mirror(node=LIST, address=site.url("/peer.opml"), allow_private=True)
-    await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
+    await world.store.write(lambda tx: stored_mirrors.put(tx, MirrorRow(mirror)))
     tools = SourceTools(world.clock, asyncio.sleep, lambda: 0.0)
     async with Fetcher(FetchLimits(allowed=EVERYWHERE)) as fetcher:
         state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), tools)

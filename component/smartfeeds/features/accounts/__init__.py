@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def _row_readers() -> "tuple[RowReader, ...]":
+    from smartfeeds.features.accounts.rows import to_session
     from smartfeeds.store.row_readers import RowReader
-    from smartfeeds.store.sql_records import to_session, to_token
+    from smartfeeds.store.sql_records import to_token
     from smartfeeds.store.sql_tables import SESSION, TOKEN
 
     return (

@@ -7,7 +7,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import format_second
 from smartfeeds.core.token import ALL_FEEDS, Token, ended
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts import tokens
+from smartfeeds.features.accounts import rows, tokens
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request, ResultSet
@@ -87,7 +87,7 @@ def add_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded:
         owned = token.feed != ALL_FEEDS and manages(tx, context, actor, tx.node(token.feed))
         if token.jid != str(actor.bare) or not owned:
             raise FeedError(Condition.FORBIDDEN, "you may create tokens for your own JID and a node that you own")
-        if len(tx.tokens_of(token.jid)) >= TOKENS_PER_JID:
+        if len(rows.tokens_of(tx, token.jid)) >= TOKENS_PER_JID:
             raise FeedError(Condition.POLICY_VIOLATION, f"you have {TOKENS_PER_JID} tokens; revoke one first")
     return TokenAdded(tokens.add_token(tx, context, token, request.lifetime_s))
 
@@ -95,7 +95,7 @@ def add_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded:
 def list_tokens(tx: ReadTx, context: Context, request: ListTokens) -> TokenList:
     """The tokens that the actor may revoke."""
     actor = request.actor
-    revocable = tokens.tokens_by_age(tx) if is_admin(context.policy, actor) else tx.tokens_of(str(actor.bare))
+    revocable = tokens.tokens_by_age(tx) if is_admin(context.policy, actor) else rows.tokens_of(tx, str(actor.bare))
     listing = listing_of(revocable, lambda token: listed_bytes(token.jid, token.feed))
     entries, result_set = page_of(listing, request.page, context.policy)
     return TokenList(entries, result_set, context.now_us)

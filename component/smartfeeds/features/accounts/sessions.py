@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.delivery.sweeps import Sweep
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts import rows
 from smartfeeds.features.accounts.bearer import ID_CHARACTERS, digest_of
 from smartfeeds.features.accounts.session import (
     MAX_LABEL_CHARACTERS,
@@ -112,10 +113,10 @@ def begin_session(tx: WriteTx, context: Context, request: BeginSession) -> Empty
     token = tx.token(session.token_id) if session.token_id else None
     if session.token_id and token is None:
         raise FeedError(Condition.NOT_AUTHORIZED, "this token was revoked: ask for a new one")
-    former = [stored for stored in tx.sessions_of(session.jid) if stored.token_id == session.token_id]
+    former = [stored for stored in rows.sessions_of(tx, session.jid) if stored.token_id == session.token_id]
     for unused in former[: max(0, len(former) + 1 - SESSIONS_PER_TOKEN)]:
-        tx.remove_session(unused.session_id)
-    tx.put_session(begun(session, context.now_us, None if token is None else token.expires_us))
+        rows.remove_session(tx, unused.session_id)
+    rows.put_session(tx, begun(session, context.now_us, None if token is None else token.expires_us))
     return EmptyResult()
 
 
@@ -124,7 +125,7 @@ def get_session(tx: ReadTx, context: Context, request: GetSession) -> SessionSho
     FORBIDDEN if its user may not use the service.
     """
     session_id, secret = parse_session(request.cookie) or ("", "")
-    session = tx.session(session_id) or _NOBODY
+    session = rows.session(tx, session_id) or _NOBODY
     right = matches(session, secret)
     if not right or session is _NOBODY or session.expires_us <= context.now_us:
         raise FeedError(Condition.NOT_AUTHORIZED, "this session has ended: sign in again")
@@ -136,9 +137,9 @@ def get_session(tx: ReadTx, context: Context, request: GetSession) -> SessionSho
 
 def renew_session(tx: WriteTx, context: Context, request: RenewSession) -> EmptyResult:
     """Moves the end of a session, unless it has ended meanwhile."""
-    session = tx.session(request.session_id)
+    session = rows.session(tx, request.session_id)
     if session is not None and session.expires_us > context.now_us:
-        tx.put_session(renewed(session, context.now_us))
+        rows.put_session(tx, renewed(session, context.now_us))
     return EmptyResult()
 
 
@@ -158,25 +159,25 @@ def end_sessions(tx: WriteTx, _context: Context, request: EndSessions) -> EmptyR
     if request.session_id is not None and request.session_id not in own:
         raise FeedError(Condition.ITEM_NOT_FOUND, "you have no such session; it may have ended already")
     for session_id in own if request.session_id is None else [request.session_id]:
-        tx.remove_session(session_id)
+        rows.remove_session(tx, session_id)
     return EmptyResult()
 
 
 def _sessions(tx: ReadTx, request: ListSessions | EndSessions) -> list[Session]:
-    sessions = tx.sessions_of(str(request.actor.bare))
+    sessions = rows.sessions_of(tx, str(request.actor.bare))
     return [session for session in sessions if request.token_id in ("", session.token_id)]
 
 
 def due_sessions(tx: ReadTx, context: Context, _after: int) -> tuple[Sequence[WriteStep[None]], None]:
     """Returns `remove_ended` if a session has ended. A read costs less than an empty transaction."""
-    return ([remove_ended] if tx.ended_sessions(context.now_us, 1) else []), None
+    return ([remove_ended] if rows.ended_sessions(tx, context.now_us, 1) else []), None
 
 
 def remove_ended(tx: WriteTx, context: Context) -> MoreSteps[None] | None:
     """Removes the sessions that have ended."""
-    session_ids = tx.ended_sessions(context.now_us, STEP)
+    session_ids = rows.ended_sessions(tx, context.now_us, STEP)
     for session_id in session_ids:
-        tx.remove_session(session_id)
+        rows.remove_session(tx, session_id)
     return MoreSteps(remove_ended) if len(session_ids) == STEP else None
 
 

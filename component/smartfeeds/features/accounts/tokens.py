@@ -11,6 +11,7 @@ from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, ended
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts import rows
 from smartfeeds.features.accounts.bearer import ID_CHARACTERS, digest_of, matches, parse_token, write_token
 from smartfeeds.service.context import Context, check_admitted, find
 from smartfeeds.service.feeds import FeedService
@@ -53,7 +54,7 @@ def new_token(jid: str, scope: TokenScope, feed: str, label: str) -> tuple[Token
 
 def tokens_by_age(tx: ReadTx) -> list[Token]:
     """Returns all tokens, oldest first. Their number is small."""
-    return sorted(tx.tokens("", NO_LIMIT), key=lambda token: (token.created_us, token.token_id))
+    return sorted(rows.tokens(tx, "", NO_LIMIT), key=lambda token: (token.created_us, token.token_id))
 
 
 def add_token(tx: WriteTx, context: Context, token: Token, lifetime_s: int | None) -> bool:
@@ -67,7 +68,7 @@ def add_token(tx: WriteTx, context: Context, token: Token, lifetime_s: int | Non
             Condition.NOT_ALLOWED, f"name the node itself, {located.node.name}: a token is for all its views"
         )
     expires_us = None if lifetime_s is None else context.now_us + lifetime_s * US_PER_S
-    tx.add_token(replace(token, created_us=context.now_us, expires_us=expires_us))
+    rows.add_token(tx, replace(token, created_us=context.now_us, expires_us=expires_us))
     return located is not None or token.feed == ALL_FEEDS
 
 
@@ -76,5 +77,5 @@ def revoke_token(tx: WriteTx, _context: Context, token_id: str) -> Token:
     token = tx.token(token_id)
     if token is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "there is no such token: smartfeeds token list shows all")
-    tx.remove_token(token_id)
+    rows.remove_token(tx, token_id)
     return token

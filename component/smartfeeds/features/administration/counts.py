@@ -5,6 +5,7 @@ OPS-060, OPS-063).
 from dataclasses import dataclass
 
 from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.service.context import Context, expired_count
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.standing import check_admin
@@ -77,8 +78,8 @@ def get_user_statistics(tx: ReadTx, context: Context, request: GetUserStatistics
         nodes=tx.owned_count(jid),
         affiliations=len(tx.affiliations_of(jid)),
         subscriptions=tx.subscribed_by(jid),
-        tokens=len(tx.tokens_of(jid)),
-        sessions=len(tx.sessions_of(jid)),
+        tokens=len(account_rows.tokens_of(tx, jid)),
+        sessions=len(account_rows.sessions_of(tx, jid)),
         contacts=len(tx.contact_keys(jid)),
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 from smartfeeds.delivery.changes import failures_logged
+from smartfeeds.features.authoring import rows
 from smartfeeds.features.authoring.requests import remove_unused
 from smartfeeds.service.feeds import FeedService
 
@@ -23,7 +24,7 @@ async def remove_unused_files(service: FeedService, folder: UnknownFiles) -> Non
     await service.write(remove_unused, turn="files")
 
     async def known(digests: Collection[str]) -> set[str]:
-        return await service.read(lambda tx, _context: tx.known_digests(digests), turn="files")
+        return await service.read(lambda tx, _context: rows.known_digests(tx, digests), turn="files")
 
     await folder.remove_unknown(known)
 

@@ -7,6 +7,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring import rows
 from smartfeeds.service.context import Context, find_for, locate_for, no_such_node
 from smartfeeds.service.requests import Answer, FileShown, NodeRequest
 from smartfeeds.service.steps import MoreSteps
@@ -48,7 +49,7 @@ class GetFile(NodeRequest):
 def plan_upload(tx: ReadTx, context: Context, request: PlanUpload) -> UploadPlan:
     """Returns the space that the actor has left. Raises FeedError if the actor may not publish."""
     _feed(tx, context, request.node, request.actor)
-    used_bytes = tx.files_bytes(str(request.actor.bare))
+    used_bytes = rows.files_bytes(tx, str(request.actor.bare))
     return UploadPlan(max(0, context.policy.files_bytes_per_jid - used_bytes))
 
 
@@ -63,7 +64,7 @@ def add_file(tx: WriteTx, context: Context, request: AddFile) -> FileShown:
     owner = str(request.actor.bare)
     if file is None:
         tx.lock_quotas(owner)
-        left_bytes = context.policy.files_bytes_per_jid - tx.files_bytes(owner)
+        left_bytes = context.policy.files_bytes_per_jid - rows.files_bytes(tx, owner)
         if request.stored.size_bytes > left_bytes:
             raise too_little_space(left_bytes)
         digest, size_bytes = request.stored
@@ -71,7 +72,7 @@ def add_file(tx: WriteTx, context: Context, request: AddFile) -> FileShown:
         file = FeedFile(node.node_no, file_id, *names, owner, context.now_us, context.now_us)
     elif file.unused_us is not None:
         file = file._replace(unused_us=context.now_us)
-    tx.put_file(file)
+    rows.put(tx, file)
     return FileShown(file, _is_public(node), file.digest[:ID_CHARACTERS])
 
 
@@ -87,9 +88,9 @@ def get_file(tx: ReadTx, context: Context, request: GetFile) -> FileShown:
 
 def remove_unused(tx: WriteTx, context: Context) -> MoreSteps[None] | None:
     """Removes the rows of unused files. `FileFolder.remove_unknown` then removes their bytes."""
-    files = tx.unused_files(context.now_us - GRACE_US, STEP)
+    files = rows.unused(tx, context.now_us - GRACE_US, STEP)
     for file in files:
-        tx.remove_file(file)
+        rows.remove(tx, file)
     return MoreSteps(remove_unused) if len(files) == STEP else None
 
 

@@ -6,6 +6,7 @@ and as states; a crash may repeat them with the same id.
 
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot import usages
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError, command_text
@@ -30,7 +31,7 @@ NODES = 20  # feeds whose requests one command sends
 
 def explain(tx: ReadTx, _context: Context, node: Node, event: NodeEvent) -> tuple[ChatRow, Reply] | None:
     """Returns the words for an event about a subscription, and the user of the bot to whom they go."""
-    chat = tx.chat(event.to)
+    chat = chat_rows.chat(tx, event.to)
     if chat is None:
         return None
     notice = read_notice(event)

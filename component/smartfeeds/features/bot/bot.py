@@ -20,6 +20,7 @@ from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import StoreError
 from smartfeeds.features.accounts.sign_ins import SignIns
+from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.approvals import explain
 from smartfeeds.features.bot.chat import ChatSettings
 from smartfeeds.features.bot.commands import run_command, unknown_command
@@ -281,7 +282,7 @@ class Bot:
 
     async def _conversation(self, actor: Jid, message: ChatMessage) -> Conversation | None:
         """The conversation; None for a message to the bot alone from the address of a room that it stays in."""
-        row = await self._service.read(lambda tx, _context: tx.chat(str(actor)), turn=str(actor))
+        row = await self._service.read(lambda tx, _context: rows.chat(tx, str(actor)), turn=str(actor))
         # The room may still show the bot after a restart, when the bot has not entered again.
         if row is not None and row.room and message.kind == "chat":
             return None
@@ -335,7 +336,7 @@ class Bot:
     async def _tell(self, requester: Requester, text: str, nick: str) -> None:
         """Informs the requester of a room of the outcome: a user by chat, an inviter through the room."""
         to = requester.bare if isinstance(requester, Jid) else requester.room
-        row = await self._service.read(lambda tx, _context: tx.chat(str(to)))
+        row = await self._service.read(lambda tx, _context: rows.chat(tx, str(to)))
         texts = Texts(choose_language([row.settings.language] if row is not None else []))
         text = texts.say(text, nick=nick)
         if isinstance(requester, RoomInvitation) and not self.rooms.is_in(str(to)):

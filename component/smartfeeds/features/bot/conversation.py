@@ -10,6 +10,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.sign_ins import SignIns
+from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.chat import ChatRow, ChatSettings
 from smartfeeds.features.bot.follows import consumer_of, list_follows
 from smartfeeds.features.bot.grammar import quote
@@ -188,6 +189,6 @@ class Conversation:
 
 
 def _save(tx: WriteTx, _context: Context, jid: str, change: Callable[[ChatSettings], ChatSettings]) -> list[Consumer]:
-    row = tx.chat(jid) or ChatRow(jid)
-    tx.put_chat(replace(row, settings=change(row.settings)))
+    row = rows.chat(tx, jid) or ChatRow(jid)
+    rows.put(tx, replace(row, settings=change(row.settings)))
     return [consumer_of(node.node_no, jid) for node, _ in list_follows(tx, jid)]

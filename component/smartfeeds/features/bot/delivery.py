@@ -34,6 +34,7 @@ from smartfeeds.delivery.deliverer import (
 )
 from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
+from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.follows import chat_subscriptions
 from smartfeeds.features.bot.render import Links, render_item, render_list
@@ -151,7 +152,7 @@ def read_batch(
     told = [item for item in changes.items if not any(first <= item.modified_us <= last for first, last in quiet)]
     note_damaged(context, node, told)
     items = tuple(item for item in told if _is_sent(tx, node, item, jid, rows))
-    chat = tx.chat(consumer.target) or ChatRow(consumer.target)
+    chat = chat_rows.chat(tx, consumer.target) or ChatRow(consumer.target)
     former = tx.batch(consumer)
     repeated = tuple(item for item in items if former is not None and item.modified_us <= former.end_us)
     if former is not None and repeated:

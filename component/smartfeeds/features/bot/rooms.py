@@ -23,6 +23,7 @@ import structlog
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.delivery import PASSED_ON_S
 from smartfeeds.features.bot.follows import unfollow_all
@@ -215,7 +216,7 @@ class Rooms:
 
     async def rejoin(self) -> None:
         """Enters all rooms after `reset`, except those for which a request came in between. Raises StoreError."""
-        rows = await self._service.read(lambda tx, _context: tx.chat_rooms())
+        rows = await self._service.read(lambda tx, _context: chat_rows.rooms(tx))
         for jid in dict.fromkeys([*self._configured, *(row.jid for row in rows)]):
             if jid not in self._rooms:
                 self._enter(jid)
@@ -225,7 +226,7 @@ class Rooms:
         text. Raises StoreError."""
         name = str(room.bare)
         async with self._forgetting:
-            row = await self._service.read(lambda tx, _context: tx.chat(name))
+            row = await self._service.read(lambda tx, _context: chat_rows.chat(tx, name))
         if row is not None and not row.room:
             return _NO_ROOM  # the address of a user of the bot
         self._give_up()
@@ -412,7 +413,7 @@ class Rooms:
 
     async def _is_stored(self, room: str) -> bool:
         """Whether the bot stays in a room, as any process has noted."""
-        row = await self._service.read(lambda tx, _context: tx.chat(room))
+        row = await self._service.read(lambda tx, _context: chat_rows.chat(tx, room))
         return row is not None and row.room
 
     async def _forget(self, room: str) -> None:
@@ -436,13 +437,13 @@ def _site(domain: str) -> str:
 
 
 def _remember_room(tx: WriteTx, _context: Context, room: str) -> None:
-    if tx.chat(room) is None:
-        tx.put_chat(ChatRow(room, room=True))
+    if chat_rows.chat(tx, room) is None:
+        chat_rows.put(tx, ChatRow(room, room=True))
 
 
 def _forget_room(tx: WriteTx, context: Context, jid: Jid) -> list[Consumer]:
-    row = tx.chat(str(jid.bare))
+    row = chat_rows.chat(tx, str(jid.bare))
     if row is None or not row.room:
         return []  # the address of a user of the bot, which somebody named as a room
-    tx.remove_chat(row.jid)
+    chat_rows.remove(tx, row.jid)
     return unfollow_all(tx, context, jid)

@@ -13,6 +13,7 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import POLLED, Direction, Mirror, MirrorRow, MirrorState, check_elsewhere
 from smartfeeds.service.consumers import add_consumer, waiting_items
 from smartfeeds.service.context import Context
@@ -79,13 +80,13 @@ def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> Mirror:
     Raises ConfigError if a mirror has the same name or the same node and address, or if the feed is at this service.
     """
     check_elsewhere(mirror, context.policy.domain)
-    for row in tx.mirrors():
+    for row in stored_mirrors.mirrors(tx):
         other = row.mirror
         if _is_same(other, mirror):
             raise ConfigError(f"the mirror {other.name} is for this node and address already: remove it first")
         if other.name == mirror.name:
             raise ConfigError(f"there is a mirror {mirror.name}: give another --name, or remove that one first")
-    tx.put_mirror(MirrorRow(mirror))
+    stored_mirrors.put(tx, MirrorRow(mirror))
     return mirror
 
 
@@ -94,7 +95,7 @@ def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
     row = _row(tx, name)
     if row.configured:
         raise ConfigError(f"the mirror {name} comes from the configuration: take its [[mirror]] out there and restart")
-    tx.remove_mirror(name)
+    stored_mirrors.remove(tx, name)
     _remove_consumer(tx, row.mirror)
     return row.mirror
 
@@ -105,13 +106,13 @@ def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
     for way in row.mirror.direction.ways:
         state = row.state(way)
         row = row.with_state(way, MirrorState(epoch=state.epoch + 1, filling=state.filling))
-    tx.put_mirror(row)
+    stored_mirrors.put(tx, row)
     _remove_consumer(tx, row.mirror)
     return row.mirror
 
 
 def _row(tx: ReadTx, name: str) -> MirrorRow:
-    row = tx.mirror(name)
+    row = stored_mirrors.mirror(tx, name)
     if row is None:
         raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
     return row
@@ -122,7 +123,7 @@ def consumer_of_mirror(tx: WriteTx, _context: Context, mirror: Mirror, epoch: in
 
     Returns None if the node does not exist, or if the mirror was removed or restarted and `epoch` is outdated.
     """
-    node, row = tx.node(mirror.node), tx.mirror(mirror.name)
+    node, row = tx.node(mirror.node), stored_mirrors.mirror(tx, mirror.name)
     if node is None or row is None or row.state(Direction.OUT).epoch != epoch:
         return None
     consumer = Consumer(node.node_no, mirror.consumer_name)
@@ -139,7 +140,7 @@ def _remove_consumer(tx: WriteTx, mirror: Mirror) -> None:
 def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) -> None:
     """Stores the mirrors of the configuration. A mirror with the same node and address keeps its state, even if its
     name has changed. Raises ConfigError if the name belongs to another mirror that the command line added."""
-    former = {row.mirror.name: row for row in tx.mirrors()}
+    former = {row.mirror.name: row for row in stored_mirrors.mirrors(tx)}
     same = {
         mirror.name: next((row for row in former.values() if _is_same(row.mirror, mirror)), None) for mirror in mirrors
     }
@@ -160,11 +161,11 @@ def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) ->
         )
     for name, row in former.items():
         if name not in rows and (row.configured or name in renamed):
-            tx.remove_mirror(name)
+            stored_mirrors.remove(tx, name)
     for name, row in rows.items():
         if former.get(name) != row:
-            tx.put_mirror(row)
-    senders = [row.mirror for row in tx.mirrors() if Direction.OUT in row.mirror.direction.ways]
+            stored_mirrors.put(tx, row)
+    senders = [row.mirror for row in stored_mirrors.mirrors(tx) if Direction.OUT in row.mirror.direction.ways]
     for row in former.values():
         if not any(_is_same(row.mirror, sender) for sender in senders):
             _remove_consumer(tx, row.mirror)
@@ -180,7 +181,7 @@ def mirror_statuses(tx: ReadTx, context: Context, configured: Sequence[Mirror] =
     The cost grows with the number of items that are still to be sent.
     """
     rows = {mirror.name: MirrorRow(mirror, configured=True) for mirror in configured}
-    rows |= {row.mirror.name: row for row in tx.mirrors()}
+    rows |= {row.mirror.name: row for row in stored_mirrors.mirrors(tx)}
     return [mirror_status(tx, context, rows[name]) for name in sorted(rows)]
 
 
@@ -221,8 +222,8 @@ def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node: Node | None) -
 
 def save_state(tx: WriteTx, name: str, direction: Direction, state: MirrorState) -> bool:
     """Stores the state of a direction. Returns False if the mirror was removed or restarted meanwhile."""
-    row = tx.mirror(name)
+    row = stored_mirrors.mirror(tx, name)
     if row is None or row.state(direction).epoch != state.epoch:
         return False
-    tx.put_mirror(row.with_state(direction, state))
+    stored_mirrors.put(tx, row.with_state(direction, state))
     return True

@@ -23,6 +23,7 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import LinkError
 from smartfeeds.features.cluster.shards import shard_of_name
 from smartfeeds.features.mirrors import mirror_state
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.metrics import MirrorReading
 from smartfeeds.features.mirrors.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES, NO_HUBS, WebMirrorReader
@@ -241,7 +242,9 @@ class Mirrors:
         """Starts mirrors that are new in the store, ends those that were removed. Raises StoreError."""
         if self._stopped:
             return  # the end of a service takes seconds, in which the look at the store goes on
-        rows = {row.mirror.name: row for row in await self._service.read(lambda tx, _context: tx.mirrors())}
+        rows = {
+            row.mirror.name: row for row in await self._service.read(lambda tx, _context: stored_mirrors.mirrors(tx))
+        }
         self._compare(rows.values())
         for run in self.runs.values():
             if isinstance(run.incoming, WebMirrorReader):

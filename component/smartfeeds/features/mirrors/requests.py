@@ -7,6 +7,7 @@ from functools import partial
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.mirrors import mirror_rows as mirrors
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Mirror
 from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, mirror_status
 from smartfeeds.service.context import Context
@@ -66,7 +67,9 @@ def list_mirrors(tx: ReadTx, context: Context, request: ListMirrors) -> MirrorLi
 
     Raises FeedError(ITEM_NOT_FOUND) if there is no mirror of this name, or the actor does not manage its node.
     """
-    named = tx.mirrors() if request.name is None else filter(None, [tx.mirror(request.name)])
+    named = (
+        stored_mirrors.mirrors(tx) if request.name is None else filter(None, [stored_mirrors.mirror(tx, request.name)])
+    )
     rows = [row for row in named if manages(tx, context, request.actor, tx.node(row.mirror.node))]
     if request.name is not None and not rows:
         raise FeedError(Condition.ITEM_NOT_FOUND, f"there is no mirror {request.name}")

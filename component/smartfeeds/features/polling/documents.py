@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.source import held_reader
 from smartfeeds.service.context import Context
@@ -35,7 +36,7 @@ def remove_unread_documents(tx: WriteTx, _context: Context, others: Collection[s
 
     It runs at the start of the service, when the store has the mirrors of the configuration.
     """
-    readers = {mirror_reader(row.mirror.node) for row in tx.mirrors()}
+    readers = {mirror_reader(row.mirror.node) for row in stored_mirrors.mirrors(tx)}
     readers |= {held_reader(source.source_no) for source in rows.sources(tx, 0, NO_LIMIT)}
     for reader in tx.document_readers() - readers - set(others):
         for url in tx.documents(reader):

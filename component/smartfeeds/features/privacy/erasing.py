@@ -15,6 +15,8 @@ from smartfeeds.core.model import ALL_TEXTS, Affiliation, Item, Node, NodeState
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.attachments.requests import reap
+from smartfeeds.features.authoring import rows as file_rows
+from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.presence import rows as contact_rows
@@ -150,7 +152,7 @@ def erasure_status(tx: ReadTx, _context: Context, person: Person) -> ErasureStat
     # A mirror that only reads sends nothing back: its source may still have the data.
     confirmations += [
         Confirmation(row.mirror.node, row.mirror.address, None)
-        for row in tx.mirrors()
+        for row in stored_mirrors.mirrors(tx)
         if row.mirror.direction is Direction.IN and row.mirror.node in names.values()
     ]
     return ErasureStatus(job, names, tuple(confirmations))
@@ -227,12 +229,12 @@ def _remove_records(tx: WriteTx, context: Context, job: Erasure, person: Person)
 def _end_mirrors(tx: WriteTx, person: Person) -> int:
     """Removes the mirrors of a feed of the person, and the person as the owner of other mirrors (OPS-010)."""
     count = 0
-    for row in tx.mirrors():
+    for row in stored_mirrors.mirrors(tx):
         if person.is_in(row.mirror.address):
-            tx.remove_mirror(row.mirror.name)
+            stored_mirrors.remove(tx, row.mirror.name)
             count += 1
         elif row.mirror.owner == person.jid:
-            tx.put_mirror(replace(row, mirror=replace(row.mirror, owner="")))
+            stored_mirrors.put(tx, replace(row, mirror=replace(row.mirror, owner="")))
             count += 1
     return count
 
@@ -298,7 +300,7 @@ def _remove_files(tx: WriteTx, context: Context, job: Erasure, person: Person) -
         if tx.is_file_used(file):
             tx.set_file_owner(file, context.policy.domain)
         else:
-            tx.remove_file(file)
+            file_rows.remove(tx, file)
     return _counted(job, files=len(files))
 
 

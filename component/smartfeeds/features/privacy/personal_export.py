@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.times import format_datetime
+from smartfeeds.features.accounts import rows as account_rows
+from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.privacy.erasing_items import belongs_to
 from smartfeeds.features.privacy.person import Person
 from smartfeeds.formats.atom import ENTRY_START, with_child
@@ -106,9 +108,14 @@ def export_rows(tx: ReadTx, person: Person) -> Mapping[str, object]:
     owned = [(node, affiliation) for node, affiliation in tx.affiliations_of(jid)]
     created = [node for no in tx.nodes_created_by(jid) if (node := tx.node_by_no(no)) is not None]
     nodes = {node.node_no: node for node in (*created, *(node for node, one in owned if one.value == "owner"))}
-    tokens = [_without(asdict(token), "digest") | {"scope": token.scope.text} for token in tx.tokens_of(jid)]
-    sessions = [_without(asdict(session), "digest") | {"scope": session.scope.text} for session in tx.sessions_of(jid)]
-    chat = tx.chat(jid)
+    tokens = [
+        _without(asdict(token), "digest") | {"scope": token.scope.text} for token in account_rows.tokens_of(tx, jid)
+    ]
+    sessions = [
+        _without(asdict(session), "digest") | {"scope": session.scope.text}
+        for session in account_rows.sessions_of(tx, jid)
+    ]
+    chat = chat_rows.chat(tx, jid)
     return {
         "nodes.json": [
             {

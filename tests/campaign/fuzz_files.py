@@ -10,9 +10,14 @@ from pathlib import Path
 from campaign.fuzz_target import Target
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.features.authoring.markdown import render_markdown
-from smartfeeds.features.cloud.messages import is_registration, read_notification, read_registration, read_remote_call
-from smartfeeds.features.cloud.protocol import CloudRequestError
-from smartfeeds.features.cloud.remote_calls import RemoteCallError
+from smartfeeds.features.callbacks.cloud_messages import (
+    is_registration,
+    read_notification,
+    read_registration,
+    read_remote_call,
+)
+from smartfeeds.features.callbacks.cloud_protocol import CloudRequestError
+from smartfeeds.features.callbacks.remote_calls import RemoteCallError
 from smartfeeds.features.documents.ess import read_either
 from smartfeeds.features.hub.protocol import HubRequestError, read_request
 from smartfeeds.features.moving_in import erlang_terms, lua_terms

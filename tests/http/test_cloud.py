@@ -14,8 +14,8 @@ from xmlrpc.server import SimpleXMLRPCServer
 import pytest
 from lxml import etree
 
-from smartfeeds.features.cloud import remote_calls, soap, xml_rpc
-from smartfeeds.features.cloud.remote_calls import RemoteCall, RemoteCallError
+from smartfeeds.features.callbacks import remote_calls, soap, xml_rpc
+from smartfeeds.features.callbacks.remote_calls import RemoteCall, RemoteCallError
 from smartfeeds.formats import loader
 from smartfeeds.formats.loader import LoadedDocument
 from support.callbacks import Subscribers, fixed, running_subscribers

@@ -10,6 +10,7 @@ from lxml import etree, html
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.hub.hub import Hub
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service.importing import import_document
 from support.api_requests import tear
@@ -388,8 +389,7 @@ class TestWebsubRocks:
 
     async def check_made(self, site: Web, subscribers: Subscribers, count: int) -> dict[str, str]:
         await until(lambda: len(subscribers.checks["tester"]) >= count, f"check {count} of the subscription")
-        assert site.component.app.hub is not None
-        await site.component.app.hub.questions.idle()
+        await site.component.app.parts.get(Hub).questions.idle()
         return subscribers.checks["tester"][-1]
 
     async def test_100_typical_subscription(self, site: Web, subscribers: Subscribers) -> None:

@@ -8,10 +8,12 @@ from structlog.testing import capture_logs
 from smartfeeds.core.push_targets import PushTarget
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
+from smartfeeds.features.callbacks import cloud_protocol as rsscloud
 from smartfeeds.features.callbacks import rows as callback_rows
-from smartfeeds.features.callbacks.registration import Callback, CallbackKind
-from smartfeeds.features.cloud import protocol as rsscloud
+from smartfeeds.features.callbacks.registration import Callback
+from smartfeeds.features.cloud.requests import CLOUD
 from smartfeeds.features.hub import protocol as websub
+from smartfeeds.features.hub.requests import HUB
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorRow, MirrorState
 from smartfeeds.features.polling import push_rows as source_push_rows
@@ -84,8 +86,8 @@ READS: dict[str, Callable[[ReadTx], object]] = {
     ],
     "mirror": lambda tx: stored_mirrors.mirrors(tx),
     "callback": lambda tx: [
-        *(callback_rows.callbacks(tx, kind, 0, 1) for kind in CallbackKind),
-        *(callback_rows.due(tx, kind, NEVER_US, 1) for kind in CallbackKind),
+        *(callback_rows.callbacks(tx, kind, 0, 1) for kind in (HUB, CLOUD)),
+        *(callback_rows.due(tx, kind, NEVER_US, 1) for kind in (HUB, CLOUD)),
     ],
     "chat": lambda tx: chat_rows.rooms(tx),
 }
@@ -111,7 +113,7 @@ def fill(tx: WriteTx, table: str) -> None:
             )
         elif table == "callback":
             settings = {"settings": TERMS, "due_us": NEVER_US - 1}
-            callback_rows.put(tx, Callback(CallbackKind.HUB, 9, url, f"t{number}", name, 1, NEVER_US, **settings))  # type: ignore[arg-type]
+            callback_rows.put(tx, Callback(HUB.name, 9, url, f"t{number}", name, 1, NEVER_US, **settings))  # type: ignore[arg-type]
         elif table == "chat":
             chat_rows.put(tx, ChatRow(f"{name}@rooms.example.org", True))
 

@@ -3,18 +3,21 @@
 from dataclasses import replace
 
 from smartfeeds.features.callbacks import rows as callback_rows
-from smartfeeds.features.callbacks.registration import Callback, CallbackKind, host_of, number_of
-from smartfeeds.features.cloud.protocol import CloudCallback, CloudProtocol
+from smartfeeds.features.callbacks.cloud_protocol import CloudCallback, CloudProtocol
+from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
+from smartfeeds.features.cloud.requests import CLOUD
 from smartfeeds.features.hub import protocol as websub
 from smartfeeds.features.hub.protocol import HubQuestion, HubTerms, Mode
+from smartfeeds.features.hub.requests import HUB
 from smartfeeds.store.base import Store, WriteTx
 
 QUESTION = websub.dump_question(HubQuestion(Mode.DENIED))
-HUB, CLOUD = CallbackKind.HUB, CallbackKind.CLOUD
-READER = Callback(HUB, 1, "https://reader.example/cb", "https://feeds.example/feeds/news/", "reader.example", 10, 500)
+READER = Callback(
+    HUB.name, 1, "https://reader.example/cb", "https://feeds.example/feeds/news/", "reader.example", 10, 500
+)
 OTHER = replace(READER, topic="https://feeds.example/feeds/plans/", node_no=2, due_us=20, question=QUESTION)
 PINGED = CloudCallback("http://pinged.example/cb", CloudProtocol.HTTP_POST)
-PING = replace(READER, kind=CLOUD, url=PINGED.text, host="pinged.example", due_us=5, expires_us=400)
+PING = replace(READER, kind=CLOUD.name, url=PINGED.text, host="pinged.example", due_us=5, expires_us=400)
 FULL = replace(
     *[replace(READER, url="https://full.example/")],
     reader="alice@x",

@@ -50,6 +50,7 @@ from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.hub.requests import HUB
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.pages import river_rows
@@ -248,7 +249,7 @@ SAMPLES: dict[object, object] = {
     Person: PERSON,
     FeedFile: feed_file(1),
     Consumer: Consumer(1, PUSH),
-    CallbackKind: CallbackKind.HUB,
+    CallbackKind: HUB,
     ListKind: ListKind.DENY,
 }
 
@@ -315,9 +316,9 @@ def read_more(tx: ReadTx) -> None:
         tx.changed_nodes(jid, 10, NodePlace(5, "x"))
     river_rows.changed_items(tx, 50, Edge(30_000, 60_000))
     tx.pending_nodes(None, 10, now_us=5)
-    callback_rows.due(tx, CallbackKind.HUB, 5, 10, without_hosts=("a",))
-    callback_rows.count(tx, CallbackKind.HUB, node_no=1)
-    callback_rows.count(tx, CallbackKind.HUB, host="h")
+    callback_rows.due(tx, HUB, 5, 10, without_hosts=("a",))
+    callback_rows.count(tx, HUB, node_no=1)
+    callback_rows.count(tx, HUB, host="h")
     enclosure_rows.known(tx, ("a",), complete=False)
     tx.look_ahead([Touch("feed1", "u4@x", ("i2",), feed="feed2", cursors=())])
 
@@ -403,7 +404,7 @@ def _write_deliveries(tx: WriteTx) -> None:
     tx.remove_events([event.event_no])
     tx.put_purge(OpenPurge(1, 5, "a@x"))
     tx.remove_purge(1)
-    callback = Callback(CallbackKind.HUB, 1, "https://r.example/cb", "https://f.example/", "r.example", 10, 500)
+    callback = Callback(HUB.name, 1, "https://r.example/cb", "https://f.example/", "r.example", 10, 500)
     stored = callback_rows.put(tx, callback)
     callback_rows.put(tx, stored)
     callback_rows.note_deliveries(tx, [(stored.callback_no, 5, "ok")])

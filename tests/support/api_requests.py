@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 from smartfeeds.core.files import FeedFile, extension_of
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.token import TokenScope
-from smartfeeds.features.cloud.remote_calls import RemoteCall
-from smartfeeds.features.cloud.soap import ENVELOPE_NS
-from smartfeeds.features.cloud.xml_rpc import write_call
+from smartfeeds.features.callbacks.remote_calls import RemoteCall
+from smartfeeds.features.callbacks.soap import ENVELOPE_NS
+from smartfeeds.features.callbacks.xml_rpc import write_call
 from smartfeeds.features.pages.routes import PageHandlers
 from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.features.polling import rows as source_rows

@@ -17,7 +17,9 @@ from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackReader
-from smartfeeds.features.hub.hub import Hub, HubOptions
+from smartfeeds.features.callbacks.settings import WebhooksSettings
+from smartfeeds.features.callbacks.tools import CallbackTools
+from smartfeeds.features.hub.hub import Hub
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
@@ -159,7 +161,7 @@ class HubBench:
     world: World
     subscribers: Subscribers
     client: CallbackClient
-    options: HubOptions = field(default_factory=lambda: HubOptions(SITE))
+    settings: WebhooksSettings = field(default_factory=WebhooksSettings)
     timers: Timers = field(default_factory=Timers)
     refused: str = ""
     numbers: int = 0
@@ -170,14 +172,10 @@ class HubBench:
     def make(self) -> None:
         """A hub that begins with what is in the store; the one before it is forgotten."""
         self.dispatcher = Dispatcher(self.world.service, DeliveryTiming(self.world.clock, lambda: 0.5, self.timers))
-        self.hub = Hub(
-            self.world.service,
-            self.client,
-            self.dispatcher,
-            self.options,
-            clock=self.world.clock,
-            new_id=self.new_id,
+        tools = CallbackTools(
+            self.world.service, self.client, self.dispatcher, self.settings, SITE, self.world.clock, self.new_id
         )
+        self.hub = Hub(tools, lambda: None)
         self.world.service._on_change = self.dispatcher.wake
 
     def new_id(self) -> str:
@@ -187,7 +185,7 @@ class HubBench:
     async def restart(self, *, crash: bool = False) -> None:
         """Another process over the same store. After a crash, nothing of the last moments was stored."""
         if crash:
-            await self.dispatcher.pause(HUB.value)
+            await self.dispatcher.pause(HUB.name)
             saver = self.dispatcher._saver
             if saver is not None:
                 saver.cancel()
@@ -200,7 +198,7 @@ class HubBench:
 
     async def stop(self) -> None:
         await self.dispatcher.stop()
-        await self.hub.stop()
+        await self.hub.results.aclose()
 
     async def ask(
         self, fields: dict[str, str], *, feed: str = "", reader: CallbackReader = NOBODY, address: str = "192.0.2.1"

@@ -7,8 +7,8 @@ from smartfeeds.core.consumers import Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
 from smartfeeds.features.callbacks import rows as callback_rows
+from smartfeeds.features.callbacks.cloud_protocol import CloudCallback, CloudProtocol, CloudTerms, dump_terms
 from smartfeeds.features.callbacks.registration import Callback
-from smartfeeds.features.cloud.protocol import CloudCallback, CloudProtocol, CloudTerms, dump_terms
 from smartfeeds.features.cloud.requests import CLOUD
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.store.base import WriteTx
@@ -26,7 +26,7 @@ def register(ready: Run) -> None:
         news = tx.node("news")
         assert news is not None
         callback = CloudCallback("http://reader.example/5tV0k", CloudProtocol.XML_RPC, "notify")
-        row = Callback(CLOUD, news.node_no, callback.text, URL, "reader.example", T_US, T_US, active=True)
+        row = Callback(CLOUD.name, news.node_no, callback.text, URL, "reader.example", T_US, T_US, active=True)
         row = replace(row, settings=dump_terms(CloudTerms("rss", "", URL)), tried_us=T_US, result="answered false")
         failing = callback_rows.put(tx, row)
         tx.set_mark(news.node_no, Order.MODIFIED, failing.consumer.name, Mark(-1, ""))
@@ -34,7 +34,9 @@ def register(ready: Run) -> None:
         form = CloudCallback("http://reader.example/other", CloudProtocol.HTTP_POST).text
         callback_rows.put(tx, replace(row, url=form, tried_us=None, result=""))
         callback_rows.put(tx, replace(row, url=form, topic="x", node_no=99))
-        callback_rows.put(tx, Callback(HUB, news.node_no, "https://reader.example/", URL, "reader.example", T_US, T_US))
+        callback_rows.put(
+            tx, Callback(HUB.name, news.node_no, "https://reader.example/", URL, "reader.example", T_US, T_US)
+        )
 
     write(work)
 

@@ -42,7 +42,7 @@ def subscribe(ready: Run, tmp_path: Path) -> None:
         assert news is not None
         topic = "https://feeds.example/feeds/news/"
         terms = dump_terms(HubTerms("", "", HubDialect.PUBSUBHUBBUB, "s3cret"))
-        row = Callback(HUB, news.node_no, "https://reader.example/5tV0k", topic, "reader.example", T_US, T_US)
+        row = Callback(HUB.name, news.node_no, "https://reader.example/5tV0k", topic, "reader.example", T_US, T_US)
         active = callback_rows.put(
             tx, replace(row, active=True, settings=terms, reader="a@x", tried_us=T_US, result="answered 503")
         )

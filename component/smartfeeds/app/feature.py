@@ -72,10 +72,10 @@ class Running:
     """What runs of a feature.
 
     `duties` are the works that one process at a time does, and `tasks` those that every process does, with their names;
-    each call returns a run. `parts` are for others, by their type. `clients` are open while the service runs. `start`
-    is called when the store is open, and `stop` at the end, before the clients are closed. `resume` is called whenever
-    the XMPP server has accepted the link. `document_readers` name the documents of the web that the store has to
-    remember (`features.polling.documents`). `readings` returns its metrics at this moment.
+    each call returns a run. `parts` are for others, by their type. `clients` are open from before the start until all
+    deliveries have ended. `start` is called when the store is open, and `stop` at the end, before the link is closed.
+    `resume` is called whenever the XMPP server has accepted the link. `document_readers` name the documents of the web
+    that the store has to remember (`features.polling.documents`). `readings` returns its metrics at this moment.
     """
 
     duties: tuple[tuple[str, Work], ...] = ()

@@ -35,7 +35,6 @@ from smartfeeds.features.accounts.setup import SharedSignIns
 from smartfeeds.features.administration.adhoc_process import encode_announcement
 from smartfeeds.features.administration.process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.features.bot.setup import make_bot, stanza_side
-from smartfeeds.features.callbacks.setup import callback_client, make_cloud, make_hub
 from smartfeeds.features.cluster.setup import ProcessGroup
 from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
 from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections, Mirrors
@@ -120,7 +119,7 @@ class App:
         self._draining = False
         self.files = FileFolder(settings.store.files_folder)
         self._indexer = Indexer(self.service.store)
-        self._parts = contextlib.AsyncExitStack()
+        self._stack = contextlib.AsyncExitStack()
         domain, policy = settings.component.jid, self.service.policy
         secret = settings.component.reveal_secret()
         self.stream = ComponentStream(
@@ -167,7 +166,8 @@ class App:
         kernel = (self.changes, self.dispatcher, self.stream, self.group.send, self.group.letters)
         self._limiter = HostLimiter()
         fetching = (self._source_tools, self.polls.fetchers, self._limiter)
-        host = Host(settings, self.service, self.handle, clock, *kernel, *fetching, Parts())
+        self.parts = Parts()
+        host = Host(settings, self.service, self.handle, clock, *kernel, *fetching, self.parts)
         self._running = run_all(FEATURES, host)
         shared_sign_ins = host.parts.get(SharedSignIns)
         self.sign_ins = shared_sign_ins.sign_ins
@@ -240,12 +240,8 @@ class App:
             self._source_tools,
             self.dispatcher,
         )
-        self._callbacks = callback_client(settings)
-        self.hub = make_hub(settings, self.service, self._callbacks, self.dispatcher, clock)
-        self.cloud = make_cloud(settings, self.service, self._callbacks, self.dispatcher, clock)
-        self._webhooks = tuple(server for server in (self.hub, self.cloud) if server is not None)
         shared_sign_ins.chat = self.bot is not None
-        add_parts(host.parts, self.hub, self.cloud, self.polls.inbox, self.polls.prefetch)
+        add_parts(host.parts, self.polls.inbox, self.polls.prefetch)
         health = Health(self._unready, metrics_text, tuple(ip_network(text) for text in settings.http.metrics_from))
         self.site = (
             Site(
@@ -274,7 +270,7 @@ class App:
             processes=self.group.link_count,
         )
         self.group.attach(self.stream, self.online)
-        self.group.add_duties(self.files, self._indexer, self.polls, self.hub)
+        self.group.add_duties(self.files, self._indexer, self.polls)
         for running in self._running:
             self.group.add(running.duties)
 
@@ -330,19 +326,17 @@ class App:
             await self.files.clear_new()
             SCHEMA_VERSION.set(int(HEAD))
             GATHERED.source = self._all_readings
-            # Deliveries in flight need the client until the dispatcher has stopped.
-            await parts.enter_async_context(self._callbacks)
-            for server in self._webhooks:
-                parts.push_async_callback(log_failures_of, server.stop)
+            # Deliveries in flight need the clients until the dispatcher has stopped.
+            for client in (client for running in self._running for client in running.clients):
+                await parts.enter_async_context(client)
             parts.push_async_callback(self.tasks.stop)
             parts.push_async_callback(self.group.stop)
             parts.push_async_callback(self.supervisor.stop)
             parts.push_async_callback(self.group.unless_shared, self.presences.leave)
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(self._hand_over)
-            clients = (client for running in self._running for client in running.clients)
-            for client in (*self._fetchers, *self.polls.clients, *clients):
-                await parts.enter_async_context(client)
+            for fetcher in (*self._fetchers, *self.polls.clients):
+                await parts.enter_async_context(fetcher)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
                 await self.site.listener.start()
@@ -361,15 +355,13 @@ class App:
             await self.mirrors.start()
             if self.bot is not None:
                 await self.bot.start()
-            for server in self._webhooks:
-                await server.start()
             await self.polls.start()
             for name, work in self.polls.tasks():
                 self.tasks.spawn(work(), name)
             await self._start_features(parts)
             readers = frozenset().union(*(running.document_readers for running in self._running))
             await self.service.write(partial(remove_unread_documents, others=readers))
-            self._parts = parts.pop_all()
+            self._stack = parts.pop_all()
 
     async def _start_features(self, parts: contextlib.AsyncExitStack) -> None:
         for running in self._running:
@@ -389,7 +381,7 @@ class App:
             self._draining = True
             await asyncio.sleep(self.settings.http.drain_s)
         self.service.store.prepare_close()
-        await self._parts.aclose()
+        await self._stack.aclose()
 
     async def _hand_over(self) -> None:
         """Ends the work of this process. Its link is open until then, because the work sends stanzas."""
@@ -434,7 +426,6 @@ class App:
         yield self._readings()
         yield from chain(self.dispatcher.readings(), self.backlog.readings(), self.group.readings())
         yield from chain(self.mirrors.readings(), self.polls.readings())
-        yield from chain.from_iterable(server.readings() for server in self._webhooks)
         yield from chain.from_iterable(running.readings() for running in self._running if running.readings is not None)
 
     async def _unready(self) -> dict[str, str]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
-from smartfeeds.features.callbacks.registrations import due_callbacks
 from smartfeeds.features.privacy.erasing import due_erasures
 from smartfeeds.service.context import Context
 from smartfeeds.service.expiry import due_expiry
@@ -56,10 +55,8 @@ class Sweep:
 LEASES = Sweep("leases", due_leases, 10.0)
 EXPIRY = Sweep("expiry", due_expiry, 60.0)
 PURGES = Sweep("purges", due_purges, LOOK_S)
-# Deliveries check the end of a lease themselves (WS-046), so this sweep only removes rows.
-CALLBACKS = Sweep("callbacks", due_callbacks, 60.0)
 # Erasures wait for followers. A sweep without one is one look-up in an index.
 ERASURES = Sweep("erasures", due_erasures, 5.0)
 # A count has a row for each connection that has changed it. The sweep only bounds their number.
 TALLIES = Sweep("tallies", due_tallies, 600.0)
-SWEEPS = (LEASES, EXPIRY, PURGES, CALLBACKS, ERASURES, TALLIES)
+SWEEPS = (LEASES, EXPIRY, PURGES, ERASURES, TALLIES)

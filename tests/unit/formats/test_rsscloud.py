@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl
 import pytest
 from lxml import etree
 
-from smartfeeds.features.cloud import soap, xml_rpc
-from smartfeeds.features.cloud.messages import (
+from smartfeeds.features.callbacks import soap, xml_rpc
+from smartfeeds.features.callbacks.cloud_messages import (
     FORM_TYPE,
     XML_TYPE,
     CloudAnswer,
@@ -22,7 +22,7 @@ from smartfeeds.features.cloud.messages import (
     write_notification,
     write_registration,
 )
-from smartfeeds.features.cloud.protocol import (
+from smartfeeds.features.callbacks.cloud_protocol import (
     CloudCallback,
     CloudProtocol,
     CloudRequest,
@@ -30,7 +30,7 @@ from smartfeeds.features.cloud.protocol import (
     check_request,
     read_form,
 )
-from smartfeeds.features.cloud.remote_calls import RemoteCall, RemoteCallError, RemoteValue, read_message
+from smartfeeds.features.callbacks.remote_calls import RemoteCall, RemoteCallError, RemoteValue, read_message
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.rss_channel import Cloud, cloud_element
 from support.golden import GOLDEN

@@ -6,8 +6,8 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.cloud import soap, xml_rpc
-from smartfeeds.features.cloud.remote_calls import RemoteCall, read_message
+from smartfeeds.features.callbacks import soap, xml_rpc
+from smartfeeds.features.callbacks.remote_calls import RemoteCall, read_message
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import PushState
 from smartfeeds.features.polling.source import PushKind

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 import pytest
@@ -14,15 +14,17 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
+from smartfeeds.features.callbacks import soap, xml_rpc
+from smartfeeds.features.callbacks.cloud_protocol import LIFE_S, CloudRequestError, check_request
 from smartfeeds.features.callbacks.registration import Callback
-from smartfeeds.features.callbacks.registrations import CallbackLimits, due_callbacks
-from smartfeeds.features.cloud import soap, xml_rpc
-from smartfeeds.features.cloud.cloud import CloudOptions, CloudServer
-from smartfeeds.features.cloud.protocol import LIFE_S, CloudProtocol, CloudRequestError, check_request
-from smartfeeds.features.cloud.remote_calls import read_message
+from smartfeeds.features.callbacks.registrations import due_callbacks
+from smartfeeds.features.callbacks.remote_calls import read_message
+from smartfeeds.features.callbacks.settings import WebhooksSettings
+from smartfeeds.features.callbacks.tools import CallbackTools
+from smartfeeds.features.cloud.cloud import CloudServer
 from smartfeeds.features.cloud.requests import CLOUD
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.callbacks import CallbackClient
+from smartfeeds.net.callbacks import TOTAL_S, CallbackClient
 from support.golden import GOLDEN
 from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore
@@ -79,32 +81,34 @@ class Bench:
     world: World
     stations: Workstations
     client: CallbackClient
-    options: CloudOptions = field(default_factory=lambda: CloudOptions(SITE))
+    settings: WebhooksSettings = field(default_factory=WebhooksSettings)
     timers: Timers = field(default_factory=Timers)
 
-    def make(self, **options: object) -> None:
+    def make(self, *, check_s: float = TOTAL_S, **keys: object) -> None:
         """A cloud that begins with what is in the store."""
-        self.options = replace(self.options, **options)  # type: ignore[arg-type]
+        self.settings = WebhooksSettings.model_validate({**self.settings.model_dump(), **keys})
         self.dispatcher = Dispatcher(self.world.service, DeliveryTiming(self.world.clock, lambda: 0.5, self.timers))
-        self.cloud = CloudServer(
+        tools = CallbackTools(
             self.world.service,
             self.client,
             self.dispatcher,
-            self.options,
-            clock=self.world.clock,
-            new_challenge=lambda: "hX3mW9tQ2zB7",
+            self.settings,
+            SITE,
+            self.world.clock,
+            lambda: "hX3mW9tQ2zB7",
         )
+        self.cloud = CloudServer(tools, check_s=check_s)
         self.world.service._on_change = self.dispatcher.wake
 
-    async def restart(self, **options: object) -> None:
+    async def restart(self, *, check_s: float = TOTAL_S, **keys: object) -> None:
         await self.stop()
         self.timers.waiting.clear()
-        self.make(**options)
+        self.make(check_s=check_s, **keys)
         await self.cloud.start()
 
     async def stop(self) -> None:
         await self.dispatcher.stop()
-        await self.cloud.stop()
+        await self.cloud.results.aclose()
 
     async def ask(
         self,
@@ -239,7 +243,7 @@ async def test_failed_test_call_refuses(bench: Bench, protocol: str, answer: web
 
 async def test_silent_callback_is_refused_after_the_time_of_a_check(bench: Bench) -> None:
     """[RC-034] [RC-044] [A-131] The answer to the registration waits for the check, at most 10 seconds."""
-    assert bench.options.check_s == 10
+    assert bench.cloud._check_s == 10
     await bench.restart(check_s=0.05)
     bench.stations.gate = asyncio.Event()
     assert "did not answer within 0.05 seconds" in await bench.ask()
@@ -426,16 +430,16 @@ async def test_named_host_is_asked_seldom() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "text"),
+    ("keys", "text"),
     [
-        (CallbackLimits(per_feed=2), "this feed has 2 subscriptions, which is the limit."),
-        (CallbackLimits(per_host=2), "127.0.0.1 has 2 subscriptions, which is the limit."),
-        (CallbackLimits(total=2), "this service has 2 subscriptions, which is the limit."),
+        ({"subscriptions_per_feed": 2}, "this feed has 2 subscriptions, which is the limit."),
+        ({"subscriptions_per_host": 2}, "127.0.0.1 has 2 subscriptions, which is the limit."),
+        ({"subscriptions": 2}, "this service has 2 subscriptions, which is the limit."),
     ],
 )
-async def test_bounds(bench: Bench, limits: CallbackLimits, text: str) -> None:
+async def test_bounds(bench: Bench, keys: dict[str, int], text: str) -> None:
     """[RC-039] A renewal needs no room."""
-    await bench.restart(limits=limits)
+    await bench.restart(**keys)
     await bench.register(path="/a")
     await bench.register(path="/b")
     assert await bench.ask(path="/c") == text
@@ -445,7 +449,7 @@ async def test_bounds(bench: Bench, limits: CallbackLimits, text: str) -> None:
 
 async def test_list_beyond_the_bound_stores_nothing(bench: Bench) -> None:
     """[RC-039] [A-134]"""
-    await bench.restart(limits=CallbackLimits(per_host=1))
+    await bench.restart(subscriptions_per_host=1)
     await bench.world.create("talk")
     assert "which is the limit" in await bench.ask(NEWS, f"{SITE}/feeds/talk.rss")
     assert await bench.rows() == []
@@ -627,5 +631,5 @@ async def test_slow_callbacks_do_not_delay_others(bench: Bench) -> None:
 
 async def test_protocol_of_the_element_is_a_setting(bench: Bench) -> None:
     """[RC-002]"""
-    await bench.restart(protocol=CloudProtocol.SOAP)
+    await bench.restart(cloud="soap")
     assert bench.cloud.own.element.protocol == "soap"

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import hmac
 import re
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -13,9 +12,9 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.consumers import Failure
 from smartfeeds.features.callbacks import rows as callback_rows
+from smartfeeds.features.callbacks.settings import WebhooksSettings
 from smartfeeds.features.hub import documents
 from smartfeeds.features.hub.hub import PAUSES, RETRIES
-from smartfeeds.features.hub.protocol import LEASE_DEFAULT_S
 from smartfeeds.telemetry import metrics_text
 from support.callbacks import ATOM, SITE, HubBench, Push, fixed, running_hub
 from support.golden import GOLDEN
@@ -123,7 +122,7 @@ async def test_subscriptions_do_not_wait_for_each_other(bench: HubBench) -> None
         running -= 1
         return web.Response(status=503)
 
-    bench.options = replace(bench.options, requests_per_minute=1_000)
+    bench.settings = WebhooksSettings(requests_per_minute=1_000)
     bench.make()
     await bench.hub.start()
     for number in range(99):
@@ -144,7 +143,7 @@ async def test_subscriptions_do_not_wait_for_each_other(bench: HubBench) -> None
 async def test_slow_host_does_not_delay_another_one(bench: HubBench) -> None:
     """[WS-072] Many subscriptions of one slow host wait for each other only."""
     gate = asyncio.Event()
-    bench.options = replace(bench.options, requests_per_minute=1_000)
+    bench.settings = WebhooksSettings(requests_per_minute=1_000)
     bench.make()
     await bench.hub.start()
     for number in range(30):
@@ -295,7 +294,7 @@ async def test_signature_is_that_of_the_bytes_that_arrive(bench: HubBench) -> No
 
 async def test_operator_may_force_a_method(bench: HubBench) -> None:
     """[WS-067]"""
-    bench.options = replace(bench.options, signature="sha512")
+    bench.settings = WebhooksSettings(signature="sha512")
     bench.make()
     await bench.hub.start()
     await bench.subscribe("reader", secret="s", verify="async")
@@ -328,7 +327,7 @@ async def test_document_is_written_once_for_all_at_one_mark(bench: HubBench) -> 
             row = callback_rows.put(
                 tx,
                 Callback(
-                    HUB,
+                    HUB.name,
                     1,
                     url,
                     f"{SITE}/feeds/news/",
@@ -492,7 +491,7 @@ async def test_last_delivery_and_backlog_are_shown_to_the_operator(bench: HubBen
     await bench.subscribe("reader", verify="async")
     await bench.ask(bench.fields("pending"))
     await bench.push("1 2")
-    await bench.hub.stop()
+    await bench.hub.results.aclose()
     await bench.dispatcher.save_marks()
     active, pending = await bench.world.service.read(lambda tx, context: hub_statuses(tx, context, 0, 9))
     assert (active.phase, active.node, active.dialect, active.waiting) == (
@@ -516,7 +515,7 @@ async def test_metrics_count_deliveries_and_subscriptions(bench: HubBench) -> No
     assert b'smartfeeds_callback_seconds_count{kind="hub",result="5xx"}' in metrics_text()
     (lane,) = bench.dispatcher.readings()
     assert (lane.kind, lane.failed, lane.retrying) == ("hub", 1, 1)
-    bench.world.clock.move(LEASE_DEFAULT_S)
+    bench.world.clock.move(WebhooksSettings().lease_default_s)
     assert bench.hub.readings() == ()
 
 

@@ -11,9 +11,9 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.accounts.tokens import add_token, new_token, revoke_token
 from smartfeeds.features.callbacks import rows as callback_rows
-from smartfeeds.features.callbacks.registrations import CallbackLimits, CallbackReader, due_callbacks, end_callbacks
+from smartfeeds.features.callbacks.registrations import CallbackReader, due_callbacks, end_callbacks
+from smartfeeds.features.callbacks.settings import WebhooksSettings
 from smartfeeds.features.callbacks.targets import HOST_RATE
-from smartfeeds.features.hub.hub import HubOptions
 from smartfeeds.features.hub.requests import DENIED_US, drop_subscription
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
@@ -21,6 +21,9 @@ from support.callbacks import SITE, HubBench, fixed
 from support.waiting import until, wait_for
 from support.website import Names
 from support.world import ALICE, OWNER
+
+# Nobody can subscribe.
+FULL = WebhooksSettings.model_construct(subscriptions_per_feed=0)
 
 
 async def end_due(bench: HubBench) -> None:
@@ -299,7 +302,7 @@ async def test_newer_request_takes_the_place_of_an_older_one(bench: HubBench) ->
 
 async def test_checks_of_one_host_are_bounded(bench: HubBench) -> None:
     """[WS-043] The others wait; another host is not late."""
-    bench.options = replace(bench.options, requests_per_minute=1_000)
+    bench.settings = WebhooksSettings(requests_per_minute=1_000)
     bench.make()
     await bench.hub.start()
     for number in range(30):
@@ -318,7 +321,7 @@ async def test_checks_of_one_host_are_bounded(bench: HubBench) -> None:
 async def test_questions_that_wait_for_their_host_are_neither_written_nor_lost(bench: HubBench) -> None:
     """[WS-043] [WS-047] A feed with many callbacks of one host is deleted: five are told each minute, without a write
     for those that wait."""
-    bench.options = replace(bench.options, requests_per_minute=1_000)
+    bench.settings = WebhooksSettings(requests_per_minute=1_000)
     bench.make()
     await bench.hub.start()
     for number in range(150):
@@ -401,7 +404,7 @@ async def test_end_of_what_does_not_exist_is_not_checked(bench: HubBench) -> Non
 
 async def test_requests_of_one_address_are_bounded(bench: HubBench) -> None:
     """[WS-027]"""
-    bench.options = replace(bench.options, requests_per_minute=3)
+    bench.settings = WebhooksSettings(requests_per_minute=3)
     bench.make()
     await bench.hub.start()
     statuses = [await bench.ask(bench.fields("reader"), address="2001:db8::1") for _ in range(3)]
@@ -413,16 +416,16 @@ async def test_requests_of_one_address_are_bounded(bench: HubBench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "status", "text"),
+    ("keys", "status", "text"),
     [
-        (CallbackLimits(per_feed=3), 429, "this feed has 3 subscriptions, which is the limit"),
-        (CallbackLimits(per_host=3), 429, "127.0.0.1 has 3 subscriptions, which is the limit"),
-        (CallbackLimits(total=3), 503, "this service has 3 subscriptions, which is the limit"),
+        ({"subscriptions_per_feed": 3}, 429, "this feed has 3 subscriptions, which is the limit"),
+        ({"subscriptions_per_host": 3}, 429, "127.0.0.1 has 3 subscriptions, which is the limit"),
+        ({"subscriptions": 3}, 503, "this service has 3 subscriptions, which is the limit"),
     ],
 )
-async def test_subscriptions_are_bounded(bench: HubBench, limits: CallbackLimits, status: int, text: str) -> None:
+async def test_subscriptions_are_bounded(bench: HubBench, keys: dict[str, int], status: int, text: str) -> None:
     """[WS-027] A renewal needs no room."""
-    bench.options = HubOptions(SITE, limits=limits)
+    bench.settings = WebhooksSettings.model_validate(keys)
     bench.make()
     await bench.hub.start()
     for name in "abc":
@@ -434,7 +437,7 @@ async def test_subscriptions_are_bounded(bench: HubBench, limits: CallbackLimits
 async def test_request_that_cannot_be_served_any_more_is_denied_in_place_of_the_check(bench: HubBench) -> None:
     """[WS-048]"""
     await bench.ask(bench.fields("limit"))
-    bench.options = HubOptions(SITE, limits=CallbackLimits(per_feed=0))
+    bench.settings = FULL
     bench.make()
     await bench.hub.start()
     await bench.check()
@@ -450,7 +453,7 @@ async def test_request_that_cannot_be_served_any_more_is_denied_in_place_of_the_
 async def test_caller_that_waits_is_refused_when_its_request_cannot_be_served(bench: HubBench) -> None:
     """[WS-048]"""
     request = bench.ask(bench.fields("reader", verify="sync"))
-    bench.hub.questions._limits = CallbackLimits(per_feed=0)
+    bench.hub.questions._settings = FULL
     assert await request == 400
     assert bench.refused.endswith("this feed has 1 subscriptions, which is the limit")
 

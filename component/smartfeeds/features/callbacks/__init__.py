@@ -1,11 +1,6 @@
 """Callbacks: addresses that get changes by HTTP, and the consumers that call them. WebSub and rssCloud use it."""
 
-from typing import TYPE_CHECKING
-
-from smartfeeds.app.feature import Feature, Section
-
-if TYPE_CHECKING:
-    from smartfeeds.store.row_readers import RowReader
+from smartfeeds.app.feature import Feature, Host, Running, Section
 
 
 def _settings() -> tuple[Section, ...]:
@@ -14,18 +9,16 @@ def _settings() -> tuple[Section, ...]:
     return (Section("webhooks", WebhooksSettings),)
 
 
-def _row_readers() -> "tuple[RowReader, ...]":
-    from smartfeeds.features.callbacks.rows import to_sound_callback
-    from smartfeeds.store.row_readers import RowReader
-    from smartfeeds.store.sql_tables import CALLBACK
-
-    return (RowReader(CALLBACK, "callback_no", CALLBACK.columns, to_sound_callback),)
-
-
 def _metrics() -> tuple[type, ...]:
     from smartfeeds.features.callbacks.metrics import CallbackReading
 
     return (CallbackReading,)
 
 
-CALLBACKS = Feature("callbacks", settings=_settings, metrics=_metrics, row_readers=_row_readers)
+def _run(host: Host) -> Running:
+    from smartfeeds.features.callbacks.setup import run_callbacks
+
+    return run_callbacks(host)
+
+
+CALLBACKS = Feature("callbacks", settings=_settings, metrics=_metrics, run=_run)

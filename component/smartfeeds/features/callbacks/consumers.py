@@ -7,11 +7,10 @@ from typing import Final
 from smartfeeds.core.backoff import StepPauses
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.delivery.deliverer import ConsumerKind, Deliverer
-from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.features.callbacks import rows
 from smartfeeds.features.callbacks.metrics import CallbackReading
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
-from smartfeeds.service.feeds import FeedService
+from smartfeeds.features.callbacks.tools import CallbackTools
 
 AT_ONCE: Final = 100
 HOST_AT_ONCE: Final = 4
@@ -30,7 +29,7 @@ START_PAGE: Final = 500
 class CallbackConsumers:
     """The consumers of the registrations of a kind.
 
-    `label_of` returns the dialect of a registration for metrics, `clock` microseconds since the Unix epoch.
+    `label_of` returns the dialect of a registration for metrics.
     """
 
     def __init__(
@@ -38,20 +37,18 @@ class CallbackConsumers:
         kind: CallbackKind,
         deliverer: Deliverer,
         pauses: StepPauses,
-        service: FeedService,
-        dispatcher: Dispatcher,
+        tools: CallbackTools,
         label_of: Callable[[Callback], str],
-        clock: Callable[[], int],
     ) -> None:
         self._kind = kind
-        self._service = service
-        self._dispatcher = dispatcher
+        self._service = tools.service
+        self._dispatcher = tools.dispatcher
         self._label_of = label_of
-        self._clock = clock
+        self._clock = tools.now_us
         # With the end of each registration: the store forgets an expired one without telling anybody.
         self._labels: dict[Consumer, tuple[str, int]] = {}
-        dispatcher.register(
-            kind.value,
+        self._dispatcher.register(
+            kind.name,
             ConsumerKind(
                 deliverer,
                 at_once=AT_ONCE,
@@ -68,7 +65,7 @@ class CallbackConsumers:
 
     async def start(self) -> None:
         """Resumes the deliveries of all active registrations, from their marks. Raises StoreError."""
-        await self._dispatcher.resume(self._kind.value)
+        await self._dispatcher.resume(self._kind.name)
         after_no = 0
         while page := await self._service.read(
             lambda tx, _context: rows.callbacks(tx, self._kind, after_no, START_PAGE)  # noqa: B023

@@ -7,29 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.jid import ANONYMOUS, parse_jid
-from smartfeeds.core.model import Node
+from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.token import TokenScope, covers, ended
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks import rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
-from smartfeeds.service.context import Context, LocatedNode, check_admitted, recipient_access
+from smartfeeds.features.callbacks.settings import WebhooksSettings
+from smartfeeds.features.callbacks.topics import Topic
+from smartfeeds.service.context import Context, LocatedNode, check_admitted, check_expired, recipient_access
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, WriteTx
 
 STEP = 200  # registrations that one transaction ends: some 10 ms
 # How long a registration that is not active yet is remembered: longer than all attempts of its check together.
 PENDING_US = 3_600 * US_PER_S
-
-
-@dataclass(frozen=True, slots=True)
-class CallbackLimits:
-    """The largest numbers of registrations of one protocol."""
-
-    per_feed: int = 10_000
-    per_host: int = 10_000
-    total: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +34,25 @@ class CallbackReader:
 
 
 NOBODY = CallbackReader()
+NO_TOPIC = "hub.topic is not a feed of this service, or it is closed to you"
 
 
-def check_limits(tx: ReadTx, kind: CallbackKind, limits: CallbackLimits, node_no: int, host: str) -> None:
-    """Raises FeedError if there is no room for another registration: BUSY, or UNAVAILABLE for the limit of all."""
-    if rows.count(tx, kind, node_no=node_no) >= limits.per_feed:
-        raise FeedError(Condition.BUSY, f"this feed has {limits.per_feed} subscriptions, which is the limit")
-    if rows.count(tx, kind, host=host) >= limits.per_host:
-        raise FeedError(Condition.BUSY, f"{host} has {limits.per_host} subscriptions, which is the limit")
+def check_limits(
+    tx: ReadTx, kind: CallbackKind, settings: WebhooksSettings, node_no: int, host: str, *, others: int = 0
+) -> None:
+    """Raises FeedError if there is no room for another registration: BUSY, or UNAVAILABLE for the limit of all.
+
+    So many `others` may be there beside the limit.
+    """
+    per_feed, per_host = settings.subscriptions_per_feed + others, settings.subscriptions_per_host + others
+    if rows.count(tx, kind, node_no=node_no) >= per_feed:
+        raise FeedError(Condition.BUSY, f"this feed has {per_feed} subscriptions, which is the limit")
+    if rows.count(tx, kind, host=host) >= per_host:
+        raise FeedError(Condition.BUSY, f"{host} has {per_host} subscriptions, which is the limit")
     # Measured on 2 cores: this count takes 2.4 to 10 ms at 100,000 rows, each of the two above 0.3 ms at 10,000.
-    if rows.count(tx, kind) >= limits.total:
-        text = f"this service has {limits.total} subscriptions, which is the limit"
-        raise FeedError(Condition.UNAVAILABLE, text)
+    total = settings.subscriptions + others
+    if rows.count(tx, kind) >= total:
+        raise FeedError(Condition.UNAVAILABLE, f"this service has {total} subscriptions, which is the limit")
 
 
 def check_reader(tx: ReadTx, context: Context, node: Node, view: View, reader: CallbackReader) -> None:
@@ -68,6 +68,23 @@ def check_reader(tx: ReadTx, context: Context, node: Node, view: View, reader: C
         if token is None or ended(token, context.now_us) or not covers(token, TokenScope.READ, node.name):
             raise FeedError(Condition.NOT_AUTHORIZED, "the token was withdrawn or has expired")
     LocatedNode(node, view, recipient_access(tx, context, node, jid)).check_read()
+
+
+def locate_topic(tx: ReadTx, context: Context, topic: Topic, reader: CallbackReader) -> Node:
+    """Returns the feed of a topic.
+
+    Raises FeedError(BAD_REQUEST) with one text for feeds that do not exist and for those that the subscriber may not
+    read, so that it does not learn which feeds exist (WS-007).
+    """
+    node = tx.node(topic.name)
+    if node is None or node.kind is not NodeKind.FEED:
+        raise FeedError(Condition.BAD_REQUEST, NO_TOPIC)
+    check_expired(tx, context, node)
+    try:
+        check_reader(tx, context, node, topic.view, reader)
+    except FeedError:
+        raise FeedError(Condition.BAD_REQUEST, NO_TOPIC) from None
+    return node
 
 
 def reader_of(callback: Callback) -> CallbackReader:

@@ -6,6 +6,7 @@ from time import perf_counter
 
 import structlog
 
+from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import StoreError
 from smartfeeds.features.callbacks import rows
 from smartfeeds.features.callbacks.metrics import CALLBACK_SECONDS
@@ -19,7 +20,7 @@ _log = structlog.get_logger()
 
 
 class DeliveryResults:
-    """Collects results and stores them. `clock` gives microseconds."""
+    """Collects results and stores them; `aclose` stores the last ones. `clock` gives microseconds."""
 
     def __init__(self, service: FeedService, clock: Callable[[], int]) -> None:
         self._service = service
@@ -33,7 +34,7 @@ class DeliveryResults:
         `refusal` says why a delivery failed although its status may be that of a success.
         """
         result = f"{answer.status // 100}xx" if answer.status else "none"
-        CALLBACK_SECONDS.labels(callback.kind.value, result).observe(perf_counter() - began_s)
+        CALLBACK_SECONDS.labels(callback.kind, result).observe(perf_counter() - began_s)
         self._unsaved[callback.callback_no] = (self._clock(), refusal or answer.outcome)
         if self._saver is None or self._saver.done():
             self._saver = asyncio.create_task(self._save_later(), name="callback results")
@@ -45,12 +46,13 @@ class DeliveryResults:
             results = [(callback_no, at_us, text) for callback_no, (at_us, text) in unsaved.items()]
             await self._service.write(lambda tx, _context: rows.note_deliveries(tx, results))
 
-    async def stop(self) -> None:
-        """Stores the last results. Raises StoreError."""
+    async def aclose(self) -> None:
+        """Stores the last results. A failure is logged."""
         if self._saver is not None:
             self._saver.cancel()
             await asyncio.gather(self._saver, return_exceptions=True)
-        await self.save()
+        with failures_logged():
+            await self.save()
 
     async def _save_later(self) -> None:
         while self._unsaved:

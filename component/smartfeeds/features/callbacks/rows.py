@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import partial
 
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
-from smartfeeds.features.cloud import protocol as rsscloud
-from smartfeeds.features.hub import protocol as websub
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
+from smartfeeds.store.row_readers import RowReader
 from smartfeeds.store.rows import undamaged
 from smartfeeds.store.sql_tables import CALLBACK, none_of
 
@@ -17,7 +17,7 @@ def to_callback(row: Row) -> Callback:
     (url, topic, node_no, host, reader, token_id, created_us, expires_us, *changing) = rest
     settings, question, due_us, tried_us, result = changing
     return Callback(
-        CallbackKind(kind),
+        kind,
         node_no,
         url,
         topic,
@@ -39,27 +39,29 @@ def to_callback(row: Row) -> Callback:
 def _values(callback: Callback) -> tuple[object, ...]:
     one = callback
     return (
-        *(one.kind.value, int(one.active), one.url, one.topic, one.node_no, one.host, one.reader, one.token_id),
+        *(one.kind, int(one.active), one.url, one.topic, one.node_no, one.host, one.reader, one.token_id),
         *(one.created_us, one.expires_us, one.settings, one.question, one.due_us, one.tried_us, one.result),
     )
 
 
-def to_sound_callback(row: Row) -> Callback:
-    """A registration whose texts its protocol can read. Raises one of `rows.DAMAGES`.
+def to_sound_callback(kind: CallbackKind, row: Row) -> Callback:
+    """A registration of a kind whose texts its protocol can read. Raises one of `rows.DAMAGES`.
 
     A registration that was looked up alone is read by its protocol alone.
     """
     callback = to_callback(row)
-    if callback.kind is CallbackKind.CLOUD:
-        rsscloud.read_callback(callback.url)
-        if callback.active or callback.settings:
-            rsscloud.load_terms(callback.settings)
-        return callback
-    if callback.active or callback.settings:
-        websub.load_terms(callback.settings)
-    if callback.question:
-        websub.load_question(callback.question)
+    kind.check(callback)
     return callback
+
+
+def row_reader(kind: CallbackKind) -> RowReader:
+    """Returns the reader of the rows of one kind, which leaves those of other kinds to theirs."""
+
+    def read(row: Row) -> Callback:
+        callback = to_callback(row)
+        return to_sound_callback(kind, row) if callback.kind == kind.name else callback
+
+    return RowReader(CALLBACK, "callback_no", CALLBACK.columns, read)
 
 
 def callback(tx: ReadTx, callback_no: int) -> Callback | None:
@@ -70,7 +72,7 @@ def callback(tx: ReadTx, callback_no: int) -> Callback | None:
 
 def callback_for(tx: ReadTx, kind: CallbackKind, url: str, topic: str) -> Callback | None:
     """Returns the registration of a callback for a topic, both spelt as here."""
-    values = (kind.value, url, topic)
+    values = (kind.name, url, topic)
     row = tx.db.row(f"{CALLBACK.select} WHERE kind = ? AND url = ? AND topic = ?", values)
     return to_callback(row) if row else None
 
@@ -78,7 +80,7 @@ def callback_for(tx: ReadTx, kind: CallbackKind, url: str, topic: str) -> Callba
 def callbacks(tx: ReadTx, kind: CallbackKind, after_no: int, limit: int) -> list[Callback]:
     """Returns registrations by number."""
     statement = f"{CALLBACK.select} WHERE kind = ? AND callback_no > ? ORDER BY callback_no LIMIT ?"
-    return tx.values(CALLBACK, to_sound_callback, statement, (kind.value, after_no), limit)
+    return tx.values(CALLBACK, partial(to_sound_callback, kind), statement, (kind.name, after_no), limit)
 
 
 def due(
@@ -90,7 +92,9 @@ def due(
     """
     condition = f"kind = ? AND due_us <= ? AND {none_of('host', without_hosts)}"
     statement = f"{CALLBACK.select} WHERE {condition} ORDER BY due_us, callback_no LIMIT ?"
-    return tx.values(CALLBACK, to_sound_callback, statement, (kind.value, until_us, *without_hosts), limit)
+    return tx.values(
+        CALLBACK, partial(to_sound_callback, kind), statement, (kind.name, until_us, *without_hosts), limit
+    )
 
 
 def ended(tx: ReadTx, now_us: int, limit: int) -> list[Callback]:
@@ -102,10 +106,15 @@ def ended(tx: ReadTx, now_us: int, limit: int) -> list[Callback]:
 def count(tx: ReadTx, kind: CallbackKind, *, node_no: int | None = None, host: str | None = None) -> int:
     """Returns the number of registrations of a kind: of a node, of a host, or of all. It grows with the number."""
     if node_no is not None:
-        return tx.number("SELECT count(*) FROM callback WHERE node_no = ? AND kind = ?", (node_no, kind.value))
+        return tx.number("SELECT count(*) FROM callback WHERE node_no = ? AND kind = ?", (node_no, kind.name))
     if host is not None:
-        return tx.number("SELECT count(*) FROM callback WHERE kind = ? AND host = ?", (kind.value, host))
-    return tx.number("SELECT count(*) FROM callback WHERE kind = ?", (kind.value,))
+        return tx.number("SELECT count(*) FROM callback WHERE kind = ? AND host = ?", (kind.name, host))
+    return tx.number("SELECT count(*) FROM callback WHERE kind = ?", (kind.name,))
+
+
+def has_any(tx: ReadTx, node_no: int) -> bool:
+    """Whether a node has registrations of any kind."""
+    return tx.db.row("SELECT 1 FROM callback WHERE node_no = ? LIMIT 1", (node_no,)) is not None
 
 
 def put(tx: WriteTx, callback: Callback) -> Callback:

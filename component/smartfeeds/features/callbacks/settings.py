@@ -5,7 +5,6 @@ from typing import Literal
 from pydantic import model_validator
 
 from smartfeeds.app.config_types import Count, FilePath, NetworkText, SettingsSection
-from smartfeeds.features.callbacks.registrations import CallbackLimits
 
 
 class WebhooksSettings(SettingsSection):
@@ -29,7 +28,6 @@ class WebhooksSettings(SettingsSection):
             raise ValueError("lease_default_s must be between lease_min_s and lease_max_s")
         return self
 
-    @property
-    def limits(self) -> CallbackLimits:
-        """The largest numbers of registrations."""
-        return CallbackLimits(self.subscriptions_per_feed, self.subscriptions_per_host, self.subscriptions)
+    def lease_s(self, wish_s: int | None) -> int:
+        """Returns the lease for a wish, None for no wish."""
+        return min(max(self.lease_default_s if wish_s is None else wish_s, self.lease_min_s), self.lease_max_s)

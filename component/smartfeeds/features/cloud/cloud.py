@@ -7,7 +7,7 @@ it, and its mark moves behind the newest change.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from time import perf_counter
@@ -29,19 +29,11 @@ from smartfeeds.delivery.deliverer import (
     Outcome,
     RetryAfter,
 )
-from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.slices import items_after, mark_at
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
-from smartfeeds.features.callbacks.consumers import CallbackConsumers
-from smartfeeds.features.callbacks.metrics import CallbackReading
-from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
-from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_reader, remove_registration
-from smartfeeds.features.callbacks.results import DeliveryResults
-from smartfeeds.features.callbacks.targets import TargetRates
-from smartfeeds.features.callbacks.topics import Topic, TopicError, read_document_address
-from smartfeeds.features.cloud.messages import own_cloud, refusal_in, write_notification
-from smartfeeds.features.cloud.protocol import (
+from smartfeeds.features.callbacks.cloud_messages import own_cloud, refusal_in, write_notification
+from smartfeeds.features.callbacks.cloud_protocol import (
     LIFE_S,
     CloudCallback,
     CloudProtocol,
@@ -51,6 +43,14 @@ from smartfeeds.features.cloud.protocol import (
     load_terms,
     read_callback,
 )
+from smartfeeds.features.callbacks.consumers import CallbackConsumers
+from smartfeeds.features.callbacks.metrics import CallbackReading
+from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
+from smartfeeds.features.callbacks.registrations import NOBODY, check_reader, remove_registration
+from smartfeeds.features.callbacks.results import DeliveryResults
+from smartfeeds.features.callbacks.targets import TargetRates
+from smartfeeds.features.callbacks.tools import CallbackTools
+from smartfeeds.features.callbacks.topics import Topic, TopicError, read_document_address
 from smartfeeds.features.cloud.requests import (
     CLOUD,
     CloudRegistration,
@@ -62,9 +62,8 @@ from smartfeeds.features.cloud.requests import (
 )
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.net.addresses import plain_address
-from smartfeeds.net.callbacks import TOTAL_S, CallbackAnswer, CallbackClient
+from smartfeeds.net.callbacks import TOTAL_S, CallbackAnswer
 from smartfeeds.service.context import Context, check_expired
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import WHOLE, in_view, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -80,21 +79,6 @@ NEWS_ITEMS: Final = 100  # changes that one read looks at for a view with filter
 _MAX_CHALLENGE_BYTES: Final = 1_024
 
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class CloudOptions:
-    """The settings. `site_url` is the public address of the service without a slash at its end.
-
-    `protocol` is that of the element `cloud` in feeds. `check_s` is how long the check of a callback may take.
-    `requests_per_minute` bounds the requests of one network address.
-    """
-
-    site_url: str
-    protocol: CloudProtocol = CloudProtocol.HTTP_POST
-    check_s: float = TOTAL_S
-    requests_per_minute: int = 60
-    limits: CallbackLimits = field(default_factory=CallbackLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,46 +99,35 @@ class _News:
 
 
 class CloudServer:
-    """The cloud (`delivery.deliverer.Deliverer`). `start` and `stop` are called once.
-
-    `clock` gives microseconds, `new_challenge` a text of letters and digits that nobody can guess.
+    """The cloud (`delivery.deliverer.Deliverer`). `start` is called once. `own` is what feeds name. `results` is
+    closed when all deliveries have ended. The check of a callback may take `check_s` seconds.
     """
 
-    def __init__(
-        self,
-        service: FeedService,
-        client: CallbackClient,
-        dispatcher: Dispatcher,
-        options: CloudOptions,
-        *,
-        clock: Callable[[], int],
-        new_challenge: Callable[[], str],
-    ) -> None:
-        self.own: OwnCloud = own_cloud(options.site_url, options.protocol)
-        self._service = service
-        self._client = client
-        self._dispatcher = dispatcher
-        self._options = options
-        self._new_challenge = new_challenge
-        self._results = DeliveryResults(service, clock)
+    def __init__(self, tools: CallbackTools, *, check_s: float = TOTAL_S) -> None:
+        settings = tools.settings
+        self.own: OwnCloud = own_cloud(tools.site_url, CloudProtocol(settings.cloud))
+        self.results = DeliveryResults(tools.service, tools.now_us)
+        self._service = tools.service
+        self._client = tools.client
+        self._dispatcher = tools.dispatcher
+        self._settings = settings
+        self._site_url = tools.site_url
+        self._check_s = check_s
+        self._new_challenge = tools.new_challenge
         self._threads = OwnThreads(XML_AT_ONCE)
-        seconds = partial(_seconds, clock)
-        rate = Rate(options.requests_per_minute / 60, options.requests_per_minute)
+        seconds = partial(_seconds, tools.now_us)
+        rate = Rate(settings.requests_per_minute / 60, settings.requests_per_minute)
         self._callers = TokenBuckets(rate, clock=seconds)
         # Callers beyond the rate get this many refusals that they can read, and then 429 (RC-039).
         self._refusals = TokenBuckets(rate, clock=seconds)
-        self._targets = TargetRates(client, seconds)
-        self._consumers = CallbackConsumers(CLOUD, self, PAUSES, service, dispatcher, _protocol_of, clock)
+        self._targets = TargetRates(tools.client, seconds)
+        self._consumers = CallbackConsumers(CLOUD, self, PAUSES, tools, _protocol_of)
 
     # Life.
 
     async def start(self) -> None:
         """Resumes the notifications of all registrations, from their marks. Raises StoreError."""
         await self._consumers.start()
-
-    async def stop(self) -> None:
-        """Stores what is not stored yet. Raises StoreError."""
-        await self._results.stop()
 
     def readings(self) -> tuple[CallbackReading, ...]:
         """The registrations by protocol."""
@@ -167,7 +140,7 @@ class CloudServer:
 
         Raises CloudRequestError beyond the rate, FeedError(BUSY) far beyond it.
         """
-        caller, rate = network_of(address), self._options.requests_per_minute
+        caller, rate = network_of(address), self._settings.requests_per_minute
         text = f"more than {rate} requests in a minute"
         if self._callers.has(caller):
             self._callers.take(caller)
@@ -183,26 +156,25 @@ class CloudServer:
         `address` is the network address of the caller. The callback is checked when all else is right (RC-032).
         Raises CloudRequestError.
         """
-        options = self._options
         pairs = []
         for url in request.urls:
             try:
-                pairs.append((read_document_address(url, options.site_url), url))
+                pairs.append((read_document_address(url, self._site_url), url))
             except TopicError:
                 raise CloudRequestError(no_feed(url)) from None
         if not request.domain and plain_address(address) is None:
             raise CloudRequestError("the address of the caller is not known; name a domain.")
         host = (request.domain or address).lower()
-        registration = CloudRegistration(request.callback(host), host, topics_for(pairs, options.site_url))
-        check = partial(check_registration, registration=registration, limits=options.limits)
+        registration = CloudRegistration(request.callback(host), host, topics_for(pairs, self._site_url))
+        check = partial(check_registration, registration=registration, settings=self._settings)
         await self._service.read(check)
         try:
-            async with asyncio.timeout(options.check_s):
+            async with asyncio.timeout(self._check_s):
                 await self._check(registration, request.domain, address)
         except TimeoutError:
-            text = f"did not answer within {options.check_s:g} seconds"
+            text = f"did not answer within {self._check_s:g} seconds"
             raise CloudRequestError(_check_failed(registration.callback, text)) from None
-        store = partial(store_registration, registration=registration, limits=options.limits)
+        store = partial(store_registration, registration=registration, settings=self._settings)
         rows = await self._service.write(store)
         for row in rows:
             self._consumers.follow(row)
@@ -233,7 +205,7 @@ class CloudServer:
 
     async def _notify(self, callback: CloudCallback, url: str) -> tuple[CallbackAnswer, str]:
         """The answer to a notification, and why it is a failure, "" for success."""
-        message = write_notification(callback, url, f"{self._options.site_url}/")
+        message = write_notification(callback, url, f"{self._site_url}/")
         answer = await self._client.post(callback.url, message.body, message.headers, max_bytes=ANSWER_BYTES)
         if not answer.succeeded:
             return answer, answer.outcome
@@ -294,7 +266,7 @@ class CloudServer:
         row, callback = due.callback, read_callback(due.callback.url)
         began_s = perf_counter()
         answer, refusal = await self._notify(callback, load_terms(row.settings).url)
-        self._results.note(row, answer, began_s, refusal)
+        self.results.note(row, answer, began_s, refusal)
         if not refusal:
             return Delivered(due.end)
         failure = self._dispatcher.failure(row.consumer)

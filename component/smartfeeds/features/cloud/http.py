@@ -10,9 +10,8 @@ from functools import partial
 from http import HTTPStatus
 
 from smartfeeds.core.urls import CLOUD_FORM, CLOUD_RPC, CLOUD_SOAP
-from smartfeeds.features.cloud import soap, xml_rpc
-from smartfeeds.features.cloud.cloud import CloudServer
-from smartfeeds.features.cloud.messages import (
+from smartfeeds.features.callbacks import soap, xml_rpc
+from smartfeeds.features.callbacks.cloud_messages import (
     XML_TYPE,
     CloudAnswer,
     is_registration,
@@ -20,8 +19,15 @@ from smartfeeds.features.cloud.messages import (
     read_remote_call,
     write_form_answer,
 )
-from smartfeeds.features.cloud.protocol import HELLO, MAX_BODY_BYTES, CloudRequest, CloudRequestError, read_form
-from smartfeeds.features.cloud.remote_calls import RemoteCall, RemoteCallError
+from smartfeeds.features.callbacks.cloud_protocol import (
+    HELLO,
+    MAX_BODY_BYTES,
+    CloudRequest,
+    CloudRequestError,
+    read_form,
+)
+from smartfeeds.features.callbacks.remote_calls import RemoteCall, RemoteCallError
+from smartfeeds.features.cloud.cloud import CloudServer
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall

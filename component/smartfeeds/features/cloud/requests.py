@@ -11,10 +11,7 @@ from smartfeeds.core.model import Node
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
-from smartfeeds.features.callbacks.registration import Callback, CallbackKind
-from smartfeeds.features.callbacks.registrations import NOBODY, CallbackLimits, check_limits, remove_registration
-from smartfeeds.features.callbacks.topics import Topic
-from smartfeeds.features.cloud.protocol import (
+from smartfeeds.features.callbacks.cloud_protocol import (
     LIFE_S,
     CloudCallback,
     CloudProtocol,
@@ -24,12 +21,22 @@ from smartfeeds.features.cloud.protocol import (
     load_terms,
     read_callback,
 )
-from smartfeeds.features.hub.requests import SubscriptionPhase, locate_topic
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind, SubscriptionPhase
+from smartfeeds.features.callbacks.registrations import NOBODY, check_limits, locate_topic, remove_registration
+from smartfeeds.features.callbacks.settings import WebhooksSettings
+from smartfeeds.features.callbacks.topics import Topic
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx, WriteTx
 
-CLOUD = CallbackKind.CLOUD
+
+def _check(callback: Callback) -> None:
+    read_callback(callback.url)
+    if callback.active or callback.settings:
+        load_terms(callback.settings)
+
+
+CLOUD = CallbackKind("cloud", _check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ def topics_for(pairs: Sequence[tuple[Topic, str]], site_url: str) -> tuple[Cloud
 
 
 def check_registration(
-    tx: ReadTx, context: Context, registration: CloudRegistration, limits: CallbackLimits
+    tx: ReadTx, context: Context, registration: CloudRegistration, settings: WebhooksSettings
 ) -> list[tuple[CloudTopic, Node, Callback | None]]:
     """Returns the feed of each topic, and the former registration, which may be that of a deleted feed of this name.
 
@@ -81,35 +88,35 @@ def check_registration(
             raise CloudRequestError(no_feed(topic.url)) from None
         former = callback_rows.callback_for(tx, CLOUD, registration.callback.text, topic.key)
         if former is None or former.node_no != node.node_no:
-            _check_room(tx, node, registration.host, limits)
+            _check_room(tx, node, registration.host, settings)
         places.append((topic, node, former))
     return places
 
 
-def _check_room(tx: ReadTx, node: Node, host: str, limits: CallbackLimits) -> None:
+def _check_room(tx: ReadTx, node: Node, host: str, settings: WebhooksSettings) -> None:
     try:
-        check_limits(tx, CLOUD, limits, node.node_no, host)
+        check_limits(tx, CLOUD, settings, node.node_no, host)
     except FeedError as error:
         raise CloudRequestError(f"{error.text}.") from None
 
 
 def store_registration(
-    tx: WriteTx, context: Context, registration: CloudRegistration, limits: CallbackLimits
+    tx: WriteTx, context: Context, registration: CloudRegistration, settings: WebhooksSettings
 ) -> list[Callback]:
     """Stores a registration, or renews it. A new one begins behind the newest change.
 
     Raises CloudRequestError; nothing is stored then.
     """
     rows = []
-    for topic, node, former in check_registration(tx, context, registration, limits):
+    for topic, node, former in check_registration(tx, context, registration, settings):
         if former is not None and former.node_no != node.node_no:
             remove_registration(tx, former)
             former = None
         if former is None:
             text, now_us = registration.callback.text, context.now_us
             # A list of topics may need more room than there was for the first one.
-            _check_room(tx, node, registration.host, limits)
-            former = Callback(CLOUD, node.node_no, text, topic.key, registration.host, now_us, now_us)
+            _check_room(tx, node, registration.host, settings)
+            former = Callback(CLOUD.name, node.node_no, text, topic.key, registration.host, now_us, now_us)
         terms = CloudTerms(topic.topic.suffix, topic.topic.query, topic.url)
         expires_us = context.now_us + LIFE_S * US_PER_S
         row = callback_rows.put(tx, replace(former, active=True, expires_us=expires_us, settings=dump_terms(terms)))
@@ -127,7 +134,7 @@ def topic_of(callback: Callback, node: Node) -> Topic:
 def drop_registration(tx: WriteTx, callback_no: int) -> Callback:
     """Ends a registration for the operator. Raises FeedError(ITEM_NOT_FOUND)."""
     callback = callback_rows.callback(tx, callback_no)
-    if callback is None or callback.kind is not CLOUD:
+    if callback is None or callback.kind != CLOUD.name:
         raise FeedError(
             Condition.ITEM_NOT_FOUND,
             f"there is no registration {callback_no}; smartfeeds cloud list shows the numbers",

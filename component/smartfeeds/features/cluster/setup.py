@@ -25,7 +25,6 @@ from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.features.cluster.ownership import Ownership, sole_ownership
 from smartfeeds.features.cluster.relay import StanzaRelay
 from smartfeeds.features.cluster.shards import SHARDS
-from smartfeeds.features.hub.hub import Hub
 from smartfeeds.features.polling.setup import Polls
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.feeds import FeedService
@@ -116,7 +115,7 @@ class ProcessGroup:
         if self._settings.store.is_shared:
             self._spawn(self._database.run(), "database watch")
 
-    def add_duties(self, files: FileFolder, indexer: Indexer, polls: Polls, hub: Hub | None) -> None:
+    def add_duties(self, files: FileFolder, indexer: Indexer, polls: Polls) -> None:
         """Adds the background work that one process does at a time."""
         service = self._service
         duties: list[tuple[str, Work]] = [
@@ -125,8 +124,6 @@ class ProcessGroup:
             *((sweep.name, partial(sweep.run, service)) for sweep in SWEEPS),
             *polls.duties(),
         ]
-        if hub is not None:
-            duties.append(("hub questions", hub.run))
         self.add(duties)
 
     def add(self, duties: Iterable[tuple[str, Work]]) -> None:

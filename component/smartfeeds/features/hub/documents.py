@@ -162,18 +162,19 @@ def _reader_document(batch: TopicBatch, head: FeedHead, base_url: str, links: st
 
 
 class DocumentDesk:
-    """Writes each document once. `read` reads a batch; it is called for documents that are not known yet."""
+    """Writes each document once. `read` reads a batch; it is called for documents that are not known yet. `own_cloud`
+    returns the cloud that they name."""
 
     def __init__(
         self,
         read: Callable[[DocumentKey], Awaitable[TopicBatch | None]],
         site_url: str,
-        cloud: OwnCloud | None,
+        own_cloud: Callable[[], OwnCloud | None],
         clock: Callable[[], int],
     ) -> None:
         self._read = read
         self._site_url = site_url
-        self._cloud = cloud
+        self._own_cloud = own_cloud
         self._clock = clock
         self._tasks: dict[DocumentKey, asyncio.Task[TopicDocument | None]] = {}
         self.written = 0
@@ -198,4 +199,4 @@ class DocumentDesk:
             return None
         self.written += 1
         # A document of a hundred items takes up to 100 ms, and the event loop must not wait.
-        return await asyncio.to_thread(write_topic, batch, self._site_url, self._cloud, self._clock())
+        return await asyncio.to_thread(write_topic, batch, self._site_url, self._own_cloud(), self._clock())

@@ -5,7 +5,7 @@ Each subscription is a consumer of its feed, so the delivery mechanism has its m
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from time import perf_counter
@@ -27,24 +27,23 @@ from smartfeeds.delivery.deliverer import (
     Outcome,
     RetryAfter,
 )
-from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.consumers import CallbackConsumers
 from smartfeeds.features.callbacks.metrics import CallbackReading
 from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
 from smartfeeds.features.callbacks.registrations import (
-    CallbackLimits,
     CallbackReader,
     check_reader,
     reader_of,
     remove_registration,
 )
 from smartfeeds.features.callbacks.results import DeliveryResults
+from smartfeeds.features.callbacks.signatures import sign
+from smartfeeds.features.callbacks.tools import CallbackTools
 from smartfeeds.features.callbacks.topics import TopicError, is_below, read_topic
 from smartfeeds.features.hub.documents import DocumentDesk, DocumentKey, TopicBatch, key_of_document, read_topic_batch
 from smartfeeds.features.hub.protocol import (
-    LEASE_DEFAULT_S,
     HubQuestion,
     HubRequest,
     HubRequestError,
@@ -52,15 +51,13 @@ from smartfeeds.features.hub.protocol import (
     Mode,
     load_terms,
     read_request,
-    sign,
 )
 from smartfeeds.features.hub.questions import HubQuestions
 from smartfeeds.features.hub.requests import HUB, Verdict, deny, store_question, topic_of
 from smartfeeds.formats.rss_channel import OwnCloud
-from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
+from smartfeeds.net.callbacks import CallbackAnswer
 from smartfeeds.service.consumers import waiting_items
 from smartfeeds.service.context import Context, check_expired
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -78,28 +75,6 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class HubOptions:
-    """The settings. `site_url` is the public address of the service without a slash at its end, "" if it has none.
-
-    Leases are seconds. `signature` is the method of all signatures, "" for that of the dialect. `requests_per_minute`
-    bounds the requests of one network address. `cloud` is the cloud that documents name, None without one.
-    """
-
-    site_url: str
-    lease_default_s: int = LEASE_DEFAULT_S
-    lease_min_s: int = 3_600
-    lease_max_s: int = 2_592_000
-    signature: str = ""
-    requests_per_minute: int = 60
-    limits: CallbackLimits = field(default_factory=CallbackLimits)
-    cloud: OwnCloud | None = None
-
-    def lease_s(self, wish_s: int | None) -> int:
-        """The lease for a wish, None for no wish."""
-        return min(max(self.lease_default_s if wish_s is None else wish_s, self.lease_min_s), self.lease_max_s)
-
-
-@dataclass(frozen=True, slots=True)
 class _Delivery:
     """A delivery that is due: the subscription, its terms, and the document to send."""
 
@@ -110,35 +85,23 @@ class _Delivery:
 
 
 class Hub:
-    """The hub (`delivery.deliverer.Deliverer`). `start` and `stop` are called once.
-
-    `clock` gives microseconds, `new_id` a text of letters and digits that nobody can guess.
+    """The hub (`delivery.deliverer.Deliverer`). `start` is called once. `own_cloud` returns the cloud that documents
+    name, None without one. `results` is closed when all deliveries have ended.
     """
 
-    def __init__(
-        self,
-        service: FeedService,
-        client: CallbackClient,
-        dispatcher: Dispatcher,
-        options: HubOptions,
-        *,
-        clock: Callable[[], int],
-        new_id: Callable[[], str],
-    ) -> None:
-        self._service = service
-        self._client = client
-        self._dispatcher = dispatcher
-        self._options = options
-        self._clock = clock
-        self._new_id = new_id
-        self._results = DeliveryResults(service, clock)
-        self.documents = DocumentDesk(self._read_batch, options.site_url, options.cloud, clock)
-        self.questions = HubQuestions(
-            service, client, options.limits, clock=clock, new_challenge=new_id, on_active=self._on_active
-        )
-        rate = Rate(options.requests_per_minute / 60, options.requests_per_minute)
-        self._callers = TokenBuckets(rate, clock=lambda: clock() / US_PER_S)
-        self._consumers = CallbackConsumers(HUB, self, PAUSES, service, dispatcher, _dialect_of, clock)
+    def __init__(self, tools: CallbackTools, own_cloud: Callable[[], OwnCloud | None]) -> None:
+        self._service = tools.service
+        self._client = tools.client
+        self._dispatcher = tools.dispatcher
+        self._settings = settings = tools.settings
+        self._site_url = tools.site_url
+        self._new_id = tools.new_challenge
+        self.results = DeliveryResults(tools.service, tools.now_us)
+        self.documents = DocumentDesk(self._read_batch, tools.site_url, own_cloud, tools.now_us)
+        self.questions = HubQuestions(tools, self._on_active)
+        rate = Rate(settings.requests_per_minute / 60, settings.requests_per_minute)
+        self._callers = TokenBuckets(rate, clock=lambda: tools.now_us() / US_PER_S)
+        self._consumers = CallbackConsumers(HUB, self, PAUSES, tools, _dialect_of)
 
     # Life.
 
@@ -149,10 +112,6 @@ class Hub:
     async def run(self) -> None:
         """Asks questions for ever."""
         await self.questions.run()
-
-    async def stop(self) -> None:
-        """Stores what is not stored yet. Raises StoreError."""
-        await self._results.stop()
 
     def readings(self) -> tuple[CallbackReading, ...]:
         """The active subscriptions by dialect."""
@@ -173,7 +132,7 @@ class Hub:
         """
         caller = network_of(address)
         if not self._callers.has(caller):
-            raise FeedError(Condition.BUSY, f"more than {self._options.requests_per_minute} requests in a minute")
+            raise FeedError(Condition.BUSY, f"more than {self._settings.requests_per_minute} requests in a minute")
         self._callers.take(caller)
         try:
             request = read_request(body)
@@ -186,7 +145,7 @@ class Hub:
         return HTTPStatus.NO_CONTENT if callback is None else await self._ask_now(callback)
 
     async def _store(self, request: HubRequest, feed: str, reader: CallbackReader) -> Callback | None:
-        site_url, options = self._options.site_url, self._options
+        site_url, settings = self._site_url, self._settings
         if is_below(request.callback, site_url):
             raise FeedError(Condition.BAD_REQUEST, "hub.callback is an address of this service")
         try:
@@ -199,7 +158,7 @@ class Hub:
             request.mode,
             self._new_id(),
             HubTerms(topic.suffix, topic.query, request.dialect, request.secret),
-            options.lease_s(request.lease_s) if request.mode is Mode.SUBSCRIBE else 0,
+            settings.lease_s(request.lease_s) if request.mode is Mode.SUBSCRIBE else 0,
             request.verify_token,
             reader.jid,
             reader.token_id,
@@ -211,7 +170,7 @@ class Hub:
                 topic_text=request.topic,
                 topic=topic,
                 question=question,
-                limits=options.limits,
+                settings=settings,
                 scheduled=not request.at_once,
             ),
             turn=f"hub {feed}",
@@ -296,11 +255,11 @@ class Hub:
     ) -> Outcome:
         headers = {"Content-Type": media_type, "Link": links}
         if due.terms.secret:
-            method = self._options.signature or due.terms.dialect.method
+            method = self._settings.signature or due.terms.dialect.method
             headers["X-Hub-Signature"] = sign(method, due.terms.secret, body)
         began_s = perf_counter()
         answer = await self._client.post(due.callback.url, body, headers)
-        self._results.note(due.callback, answer, began_s)
+        self.results.note(due.callback, answer, began_s)
         if answer.succeeded:
             return Delivered(end, more)
         if answer.status == HTTPStatus.GONE:

@@ -1,11 +1,9 @@
-"""The protocol of the hub without its I/O: requests, checks of intent, signatures (WebSub; PubSubHubbub Core 0.3).
+"""The protocol of the hub without its I/O: requests and checks of intent (WebSub; PubSubHubbub Core 0.3).
 
 A request with `hub.verify` is in the dialect of PubSubHubbub 0.3, any other one in that of WebSub. The dialect decides
 the status of the response and the method of the signature (A-21).
 """
 
-import hashlib
-import hmac
 import json
 import re
 from dataclasses import asdict, dataclass, field, replace
@@ -16,9 +14,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 MAX_BODY_BYTES: Final = 16_384
 MAX_CALLBACK_BYTES: Final = 2_048
 MAX_SECRET_BYTES: Final = 199  # WebSub section 5.1: less than 200
-LEASE_DEFAULT_S: Final = 864_000
 MAX_TOKEN_BYTES: Final = 1_024
-METHODS: Final = ("sha1", "sha256", "sha384", "sha512")
 _MAX_FIELDS: Final = 200
 _MAX_LEASE_DIGITS: Final = 18
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
@@ -221,11 +217,6 @@ def question_url(callback: str, topic: str, question: HubQuestion, challenge: st
     _, mark, query = callback.partition("?")
     joint = "?" if not mark else "&" if query else ""
     return callback + joint + "&".join(f"{name}={quote(value, safe='')}" for name, value in pairs)
-
-
-def sign(method: str, secret: str, body: bytes) -> str:
-    """Returns the value of X-Hub-Signature for the exact bytes of a body (WebSub section 7.1)."""
-    return f"{method}={hmac.digest(secret.encode(), body, getattr(hashlib, method)).hex()}"
 
 
 def dump_terms(terms: HubTerms) -> str:

@@ -16,12 +16,11 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
-from smartfeeds.features.callbacks.registrations import CallbackLimits
 from smartfeeds.features.callbacks.targets import TargetRates
+from smartfeeds.features.callbacks.tools import CallbackTools
 from smartfeeds.features.hub.protocol import Mode, load_question, question_url
 from smartfeeds.features.hub.requests import HUB, Verdict, prepare_question, settle_question
-from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
-from smartfeeds.service.feeds import FeedService
+from smartfeeds.net.callbacks import CallbackAnswer
 
 # A silent callback takes ten seconds. With these places strangers from many networks hardly delay the checks of others.
 AT_ONCE: Final = 100
@@ -41,28 +40,16 @@ class AskedQuestion:
 
 
 class HubQuestions:
-    """Asks the questions that are due. `on_active` is called for each subscription that is active or was renewed.
+    """Asks the questions that are due. `on_active` is called for each subscription that is active or was renewed."""
 
-    `new_challenge` returns a text of letters and digits that nobody can guess. `clock` gives microseconds.
-    """
-
-    def __init__(
-        self,
-        service: FeedService,
-        client: CallbackClient,
-        limits: CallbackLimits,
-        *,
-        clock: Callable[[], int],
-        new_challenge: Callable[[], str],
-        on_active: Callable[[Callback], None],
-    ) -> None:
-        self._service = service
-        self._client = client
-        self._limits = limits
-        self._clock = clock
-        self._new_challenge = new_challenge
+    def __init__(self, tools: CallbackTools, on_active: Callable[[Callback], None]) -> None:
+        self._service = tools.service
+        self._client = tools.client
+        self._settings = tools.settings
+        self._clock = tools.now_us
+        self._new_challenge = tools.new_challenge
         self._on_active = on_active
-        self._targets = TargetRates(client, lambda: clock() / US_PER_S)
+        self._targets = TargetRates(tools.client, lambda: tools.now_us() / US_PER_S)
         # The hosts that were asked too often, and when they may be asked again. In memory only: a host may have 10,000
         # questions, and a transaction for each of them and minute would delay publishing.
         self._postponed_us: dict[str, int] = {}
@@ -130,8 +117,8 @@ class HubQuestions:
 
         Without `again` a question without an answer is not repeated.
         """
-        no, text, limits = callback.callback_no, callback.question, self._limits
-        current = await self._service.write(lambda tx, context: prepare_question(tx, context, no, text, limits))
+        no, text, settings = callback.callback_no, callback.question, self._settings
+        current = await self._service.write(lambda tx, context: prepare_question(tx, context, no, text, settings))
         if current is None:
             return AskedQuestion(Verdict.REFUSED, "another request has replaced this one")
         question, challenge = load_question(current.question), self._new_challenge()

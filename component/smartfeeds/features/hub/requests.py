@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from smartfeeds.core.consumers import Failure, failure_of
-from smartfeeds.core.model import Node, NodeKind, NodeState
+from smartfeeds.core.model import Node, NodeState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
-from smartfeeds.features.callbacks.registration import Callback, CallbackKind
+from smartfeeds.features.callbacks.registration import Callback, CallbackKind, SubscriptionPhase
 from smartfeeds.features.callbacks.registrations import (
     PENDING_US,
-    CallbackLimits,
     CallbackReader,
     check_limits,
-    check_reader,
+    locate_topic,
     remove_registration,
 )
+from smartfeeds.features.callbacks.settings import WebhooksSettings
 from smartfeeds.features.callbacks.topics import Topic
 from smartfeeds.features.hub.protocol import (
     HubQuestion,
@@ -32,15 +32,22 @@ from smartfeeds.features.hub.protocol import (
     load_terms,
 )
 from smartfeeds.service.consumers import add_consumer, waiting_items
-from smartfeeds.service.context import Context, check_expired
+from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx, WriteTx
 
-HUB = CallbackKind.HUB
+
+def _check(callback: Callback) -> None:
+    if callback.active or callback.settings:
+        load_terms(callback.settings)
+    if callback.question:
+        load_question(callback.question)
+
+
+HUB = CallbackKind("hub", _check)
 # The pauses before a question without an answer is asked again (WS-037). Then it is given up.
 QUESTION_PAUSES_S = (60, 600)
 # How long a denial is remembered that cannot be delivered. Ten thousand of one host, five a minute, take 34 hours.
 DENIED_US = 2 * 86_400 * US_PER_S
-_NO_TOPIC = "hub.topic is not a feed of this service, or it is closed to you"
 
 
 class Verdict(Enum):
@@ -57,23 +64,6 @@ def topic_of(callback: Callback, node: Node) -> Topic:
     return Topic(node.name, terms.suffix, terms.query)
 
 
-def locate_topic(tx: ReadTx, context: Context, topic: Topic, reader: CallbackReader) -> Node:
-    """Returns the feed of a topic.
-
-    Raises FeedError(BAD_REQUEST) with one text for feeds that do not exist and for those that the subscriber may not
-    read, so that it does not learn which feeds exist (WS-007).
-    """
-    node = tx.node(topic.name)
-    if node is None or node.kind is not NodeKind.FEED:
-        raise FeedError(Condition.BAD_REQUEST, _NO_TOPIC)
-    check_expired(tx, context, node)
-    try:
-        check_reader(tx, context, node, topic.view, reader)
-    except FeedError:
-        raise FeedError(Condition.BAD_REQUEST, _NO_TOPIC) from None
-    return node
-
-
 def store_question(
     tx: WriteTx,
     context: Context,
@@ -81,7 +71,7 @@ def store_question(
     topic_text: str,
     topic: Topic,
     question: HubQuestion,
-    limits: CallbackLimits,
+    settings: WebhooksSettings,
     *,
     scheduled: bool,
 ) -> Callback | None:
@@ -99,15 +89,15 @@ def store_question(
         # The feed of the former subscription was deleted, and another one has its name.
         if former is not None:
             remove_registration(tx, former)
-        check_limits(tx, HUB, limits, node.node_no, host)
+        check_limits(tx, HUB, settings, node.node_no, host)
         now_us = context.now_us
-        former = Callback(HUB, node.node_no, url, topic_text, host, now_us, now_us + PENDING_US)
+        former = Callback(HUB.name, node.node_no, url, topic_text, host, now_us, now_us + PENDING_US)
     due_us = context.now_us if scheduled else None
     return callback_rows.put(tx, replace(former, question=dump_question(question), due_us=due_us))
 
 
 def prepare_question(
-    tx: WriteTx, context: Context, callback_no: int, text: str, limits: CallbackLimits
+    tx: WriteTx, context: Context, callback_no: int, text: str, settings: WebhooksSettings
 ) -> Callback | None:
     """Returns the registration whose question is to be asked now, None if another question has replaced this one.
 
@@ -125,8 +115,7 @@ def prepare_question(
         if node is None or node.state is not NodeState.LIVE:
             raise FeedError(Condition.ITEM_NOT_FOUND, "the feed was deleted")
         if not callback.active:
-            others = replace(limits, per_feed=limits.per_feed + 1, per_host=limits.per_host + 1, total=limits.total + 1)
-            check_limits(tx, HUB, others, node.node_no, callback.host)
+            check_limits(tx, HUB, settings, node.node_no, callback.host, others=1)
         topic = Topic(node.name, terms.suffix, terms.query)
         locate_topic(tx, context, topic, CallbackReader(question.reader, question.token_id))
     except FeedError as error:
@@ -199,20 +188,11 @@ def drop_subscription(tx: WriteTx, context: Context, callback_no: int) -> Callba
     Raises FeedError(ITEM_NOT_FOUND).
     """
     callback = callback_rows.callback(tx, callback_no)
-    if callback is None or callback.kind is not HUB:
+    if callback is None or callback.kind != HUB.name:
         raise FeedError(
             Condition.ITEM_NOT_FOUND, f"there is no subscription {callback_no}; smartfeeds hub list shows the numbers"
         )
     return deny(tx, context, callback, "the operator of this service has ended the subscription")
-
-
-class SubscriptionPhase(Enum):
-    """The state of a subscription. The values are stable names for scripts."""
-
-    CHECKING = "checking"
-    ACTIVE = "active"
-    RETRYING = "retrying"
-    ENDING = "ending"
 
 
 @dataclass(frozen=True, slots=True)

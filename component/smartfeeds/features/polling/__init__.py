@@ -49,6 +49,7 @@ def _resources() -> "tuple[Resource[Any], ...]":
 
 POLLING = Feature(
     "polling",
+    needs=("callbacks",),
     commands={"source": "smartfeeds.features.polling.command"},
     settings=_settings,
     metrics=_metrics,

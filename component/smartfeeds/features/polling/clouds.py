@@ -6,9 +6,9 @@ One call registers one feed, because clouds refuse all addresses of a call of wh
 from typing import Final
 from urllib.parse import urlsplit
 
-from smartfeeds.features.cloud.messages import CloudMessage, read_answer, write_registration
-from smartfeeds.features.cloud.protocol import HTTPS_POST, CloudProtocol, CloudRequest
-from smartfeeds.features.cloud.remote_calls import RemoteCallError
+from smartfeeds.features.callbacks.cloud_messages import CloudMessage, read_answer, write_registration
+from smartfeeds.features.callbacks.cloud_protocol import HTTPS_POST, CloudProtocol, CloudRequest
+from smartfeeds.features.callbacks.remote_calls import RemoteCallError
 from smartfeeds.features.polling.push_keys import callback_url
 from smartfeeds.features.polling.push_states import RequestResult, SourcePush
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient

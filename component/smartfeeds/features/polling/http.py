@@ -12,9 +12,9 @@ from typing import Final
 from urllib.parse import parse_qs, unquote_plus
 
 from smartfeeds.core.urls import PUSH
-from smartfeeds.features.cloud import soap, xml_rpc
-from smartfeeds.features.cloud.messages import read_notification, read_remote_call
-from smartfeeds.features.cloud.remote_calls import RemoteCallError
+from smartfeeds.features.callbacks import soap, xml_rpc
+from smartfeeds.features.callbacks.cloud_messages import read_notification, read_remote_call
+from smartfeeds.features.callbacks.remote_calls import RemoteCallError
 from smartfeeds.features.polling.push_inbox import PushInbox
 from smartfeeds.features.polling.push_states import LONGEST_LEASE_S, MAX_PUSH_BYTES
 from smartfeeds.features.polling.source import PushKind

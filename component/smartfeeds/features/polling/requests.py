@@ -9,7 +9,6 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
-from smartfeeds.features.callbacks.registration import CallbackKind
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources
 from smartfeeds.features.polling.polls import paused, resumed
@@ -160,7 +159,7 @@ def end_unread_sources(tx: WriteTx, context: Context, request: EndUnreadSources)
     node = tx.node(request.node or "")
     if node is None or tx.subscription_count(node.node_no):
         return SourcesEnded(0)
-    if any(callback_rows.count(tx, kind, node_no=node.node_no) for kind in CallbackKind):
+    if callback_rows.has_any(tx, node.node_no):
         return SourcesEnded(0)
     owner = str(request.actor.bare)
     rows = [row for row in source_rows.sources_of(tx, node.name) if row.owner == owner and not row.configured]

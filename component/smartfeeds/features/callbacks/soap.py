@@ -10,7 +10,7 @@ from typing import Final
 from lxml import etree
 
 from smartfeeds.core.text import attribute, escape
-from smartfeeds.features.cloud.remote_calls import (
+from smartfeeds.features.callbacks.remote_calls import (
     MAX_DEPTH,
     RemoteCall,
     RemoteCallError,

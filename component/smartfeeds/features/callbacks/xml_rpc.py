@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from lxml import etree
 
 from smartfeeds.core.text import escape
-from smartfeeds.features.cloud.remote_calls import (
+from smartfeeds.features.callbacks.remote_calls import (
     RemoteCall,
     RemoteCallError,
     RemoteValue,

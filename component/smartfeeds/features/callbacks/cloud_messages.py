@@ -11,8 +11,8 @@ from urllib.parse import urlencode, urlsplit
 from smartfeeds.core.text import attribute
 from smartfeeds.core.urls import CLOUD_FORM, CLOUD_RPC, CLOUD_SOAP
 from smartfeeds.errors import FeedError
-from smartfeeds.features.cloud import soap, xml_rpc
-from smartfeeds.features.cloud.protocol import (
+from smartfeeds.features.callbacks import soap, xml_rpc
+from smartfeeds.features.callbacks.cloud_protocol import (
     HTTPS_POST,
     REGISTER_NAMES,
     REGISTER_PROCEDURE,
@@ -21,7 +21,7 @@ from smartfeeds.features.cloud.protocol import (
     CloudRequest,
     check_request,
 )
-from smartfeeds.features.cloud.remote_calls import (
+from smartfeeds.features.callbacks.remote_calls import (
     RemoteCall,
     RemoteCallError,
     RemoteValue,

@@ -47,7 +47,7 @@ ERROR_MODULES = (
             *("accounts/tokens.py", "administration/http.py"),
             *("accounts/resources.py", "administration/page_lists.py", "administration/tables.py"),
             *("administration/pages.py", "administration/plots.py", "authoring/editor.py", "authoring/requests.py"),
-            *("authoring/uploads.py", "conflicts/http.py", "conflicts/requests.py"),
+            *("authoring/parts.py", "authoring/uploads.py", "conflicts/http.py", "conflicts/requests.py"),
         )
     ),
 )

@@ -9,10 +9,10 @@ import pytest
 from smartfeeds.app.config import SECTIONS
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.view import PARAMETERS
+from smartfeeds.features.authoring import posts
+from smartfeeds.features.authoring.post_fields import FIELDS
 from smartfeeds.http import negotiation as n
-from smartfeeds.http import posts
 from smartfeeds.http.http_errors import STATUSES
-from smartfeeds.http.post_fields import FIELDS
 from smartfeeds.http.queries import MAX_QUERY_BYTES
 from support.bearer import bearer
 from support.component import ALICE

@@ -13,8 +13,8 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.features.authoring import uploads
 from smartfeeds.features.authoring.files import remove_unused_files
 from smartfeeds.features.authoring.requests import GRACE_US
+from smartfeeds.features.authoring.routes import AuthoringHandlers
 from smartfeeds.http import server
-from smartfeeds.http.routes import Handlers
 from smartfeeds.store.files import LOCK
 from support.bearer import bearer
 from support.browsing import sign_in
@@ -282,8 +282,8 @@ async def test_empty_file(notes: Web, token: str) -> None:
 
 async def test_uploads_of_a_user_at_once(notes: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "AT_ONCE", 0)
-    handlers = notes.component.app.site.handlers.get(Handlers)  # type: ignore[union-attr]
-    handlers.publishing._posts._uploads._running = uploads.Quota(0)
+    handlers = notes.component.app.site.handlers.get(AuthoringHandlers)  # type: ignore[union-attr]
+    handlers.uploads._running = uploads.Quota(0)
     assert (await upload(notes, token)).status == 429
 
 

@@ -10,7 +10,7 @@ from lxml import etree
 from yarl import URL
 
 from smartfeeds.core.token import TokenScope
-from smartfeeds.http.routes import Handlers
+from smartfeeds.features.authoring.routes import AuthoringHandlers
 from support.bearer import bearer
 from support.component import ALICE, BOB
 from support.web import Got, Web, WebStarter
@@ -384,8 +384,8 @@ async def test_update_waits_for_nobody(notes: Web, token: str, monkeypatch: pyte
     url = await made(notes, token, {"type": ["h-entry"], "properties": {"name": ["T"], "content": ["c"]}})
     site = notes.component.app.site
     assert site is not None
-    entries = site.handlers.get(Handlers).entries
-    read, races = entries.read, [1]
+    micropub = site.handlers.get(AuthoringHandlers).micropub
+    read, races = micropub._item, [1]
 
     async def raced(*arguments: Any, **options: Any) -> Any:
         answer = await read(*arguments, **options)
@@ -394,6 +394,6 @@ async def test_update_waits_for_nobody(notes: Web, token: str, monkeypatch: pyte
             await send(notes, token, {"action": "update", "url": url, "add": {"category": ["first"]}})
         return answer
 
-    monkeypatch.setattr(entries, "read", raced)
+    monkeypatch.setattr(micropub, "_item", raced)
     assert (await send(notes, token, {"action": "update", "url": url, "add": {"category": ["second"]}})).status == 204
     assert (await source(notes, token, url, "category"))["properties"] == {"category": ["first", "second"]}

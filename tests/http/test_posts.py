@@ -10,9 +10,9 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.authoring import posts
 from smartfeeds.formats.post import Post
 from smartfeeds.formats.xml import Element
-from smartfeeds.http import posts
 from support.bearer import bearer
 from support.component import ALICE
 from support.raw import connected

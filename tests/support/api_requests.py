@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from smartfeeds.core.files import FeedFile, extension_of
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.authoring.routes import AuthoringHandlers
 from smartfeeds.features.callbacks.remote_calls import RemoteCall
 from smartfeeds.features.callbacks.soap import ENVELOPE_NS
 from smartfeeds.features.callbacks.xml_rpc import write_call
@@ -21,7 +22,6 @@ from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, En
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.quotas import Quota
-from smartfeeds.http.routes import Handlers
 from smartfeeds.parts import Parts
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
@@ -335,7 +335,7 @@ async def ask_micropub(requests: Requests) -> None:
     await own(MEDIA, "POST", "/media/missing", file, **form)
     await own(MEDIA, "POST", "", part % (b"", BIG), **form)
     await own(MEDIA, "POST", "", b"x", Content_Type="text/plain")
-    uploads = _handlers(web).get(Handlers).micropub._uploads
+    uploads = _handlers(web).get(AuthoringHandlers).uploads
     running, uploads._running = uploads._running, Quota(0)
     await own(MEDIA, "POST", "", file, **form)
     uploads._running = running

@@ -6,7 +6,13 @@ from typing import Any
 from smartfeeds.app.sides import http_sides
 from smartfeeds.http import routes
 
-TABLE = (*routes.TABLE, *(route for side in http_sides() for route in side.routes))
+# A route of a feature takes the place of that of the kernel.
+TABLE = tuple(
+    {
+        (route.method, route.path): route
+        for route in (*routes.TABLE, *(route for side in http_sides() for route in side.routes))
+    }.values()
+)
 
 
 @cache

@@ -21,7 +21,6 @@ def http_options(settings: Settings, body_bytes: int) -> HttpOptions:
         heartbeat_s=http.heartbeat_s,
         body_bytes=body_bytes,
         body_s=http.first_request_s,
-        upload_bytes=http.upload_bytes,
         bounds=ConnectionLimits(
             connections=http.connections,
             per_address=http.connections_per_address,

@@ -167,6 +167,7 @@ class App:
         self._limiter = HostLimiter()
         fetching = (self._source_tools, self.polls.fetchers, self._limiter)
         self.parts = Parts()
+        self.parts.add(self.files)
         host = Host(settings, self.service, self.handle, clock, *kernel, *fetching, self.parts)
         self._running = run_all(FEATURES, host)
         shared_sign_ins = host.parts.get(SharedSignIns)
@@ -251,7 +252,6 @@ class App:
                 health,
                 clock,
                 shape_fault,
-                self.files,
                 http_sides(),
                 host.parts,
             )
@@ -270,7 +270,7 @@ class App:
             processes=self.group.link_count,
         )
         self.group.attach(self.stream, self.online)
-        self.group.add_duties(self.files, self._indexer, self.polls)
+        self.group.add_duties(self._indexer, self.polls)
         for running in self._running:
             self.group.add(running.duties)
 

@@ -3,7 +3,7 @@
 A bearer token acts as its JID, within its scope, through the same use cases as over XMPP.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
 import structlog
@@ -13,18 +13,17 @@ from smartfeeds.core.urls import feed_path
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.json_text import Json
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.entries import ITEM_CONTENT, Entries, entry_url, expected_of
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.options_json import options_of_json
-from smartfeeds.http.post_fields import POST_PARAMETERS
-from smartfeeds.http.posts import PostReader
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.service.placing import MoveItem
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
@@ -45,20 +44,16 @@ _CHANGED = {"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*"}
 _EXPOSED = {**_CHANGED, "Access-Control-Expose-Headers": "ETag, Location"}
 
 _JSON = n.JSON.accept_types[:1]
-_HTML = n.HTML.accept_types[:1]
-_BODIES: Content = {kind: {"type": "string"} for kind in (*n.ATOM.accept_types, n.PLAIN, n.MARKDOWN, *_HTML)} | {
-    kind: {"type": "object"} for kind in (*n.JSON.accept_types, n.JSON_FEED.bare_type, n.WEB_FORM, n.MULTIPART)
-}
+_BODIES: Content = {kind: {"type": "string"} for kind in n.ATOM.accept_types}
 _MOVES = ({"step"}, {"parent"}, {"after"}, {"parent", "after"})
-_FILE = {"*/*": {"type": "string", "format": "binary"}}
 
 PUT_ITEM = Operation(
     "putItem",
     "Creates or replaces an item",
     {200: ITEM_CONTENT, 201: ITEM_CONTENT, 204: {}},
     errors=(409, 412, 429),
-    parameters=(IF_MATCH, IF_NONE_MATCH, SYNC, *POST_PARAMETERS),
-    body={**_BODIES, **_FILE},
+    parameters=(IF_MATCH, IF_NONE_MATCH, SYNC),
+    body=_BODIES,
     scope=TokenScope.PUBLISH,
     cors=True,
 )
@@ -67,8 +62,8 @@ POST_ITEM = Operation(
     "Publishes an item; the service chooses its id",
     {200: ITEM_CONTENT, 201: ITEM_CONTENT, 204: {}},
     errors=(429,),
-    parameters=(SYNC, *POST_PARAMETERS),
-    body={**_BODIES, **_FILE},
+    parameters=(SYNC,),
+    body=_BODIES,
     body_required=False,
     scope=TokenScope.PUBLISH,
     cors=True,
@@ -106,14 +101,19 @@ CREATE_FEED = Operation(
 DELETE_FEED = Operation("deleteFeed", "Deletes a feed with all its items", {204: {}}, scope=TokenScope.ADMIN, cors=True)
 
 
+# Reads the item in the body of a request, None for an item without payload, and the representation for the response if
+# the client prefers none. Raises FeedError for a payload that XMPP would reject too, HttpError for a body that cannot
+# be read.
+ReadItem = Callable[[HttpCall], Awaitable[tuple[PayloadDraft | None, Representation]]]
+
+
 class Publishing:
     """Handles PUT, POST, PATCH and DELETE of items and feeds."""
 
-    def __init__(self, change: Handle, service: str, bodies: BodyReader, posts: PostReader, entries: Entries) -> None:
+    def __init__(self, change: Handle, service: str, bodies: BodyReader, entries: Entries) -> None:
         self._change = change
         self._service = service
         self._bodies = bodies
-        self._posts = posts
         self._entries = entries
 
     async def retract(self, call: HttpCall) -> Reply:
@@ -148,12 +148,16 @@ class Publishing:
         await self._change(DeleteNode(call.actor, self._service, call.name))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
-    async def publish(self, call: HttpCall) -> Reply:
+    async def publish_entry(self, call: HttpCall) -> Reply:
+        """Publishes an Atom entry (`publish`)."""
+        return await self.publish(call, self._read_entry)
+
+    async def publish(self, call: HttpCall, read: ReadItem) -> Reply:
         """Creates or replaces the item with the id in the path (XEP-0060 7.1). For a path without an id the service
         chooses it."""
         expected = expected_of(call) if call.item_id else None
         sync = read_flag(call.query, "sync")
-        draft, form = await self._posts.draft(call, call.item_id)
+        draft, form = await read(call)
         request = Publish(
             call.actor,
             self._service,
@@ -178,6 +182,12 @@ class Publishing:
             return Reply(status=status if result.created else HTTPStatus.NO_CONTENT, headers=headers)
         entry = self._entries.reply(call, answer, _response_form(call, form), sync=sync)
         return Reply(entry.body, entry.media_type, status, {**entry.headers, **headers, "Content-Location": url})
+
+    async def _read_entry(self, call: HttpCall) -> tuple[PayloadDraft | None, Representation]:
+        if call.media_type not in n.ATOM.accept_types:
+            raise unsupported("an item is an Atom entry", n.ATOM.accept_types)
+        data = await self._bodies.read(call, n.ATOM.accept_types)
+        return (draft_of(self._bodies.entry(call, data)) if data.strip() else None), n.ATOM
 
     async def _read_back(self, call: HttpCall, result: Published, *, sync: bool) -> ItemShown | None:
         """The item as stored; None if its publisher may not read it, if it has changed again, or if the store fails."""

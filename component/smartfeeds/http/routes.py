@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.core import urls
-from smartfeeds.features.authoring import editor, micropub
 from smartfeeds.http import entries, feeds, health, lists, openapi, publishing, requirements
 from smartfeeds.http import negotiation as n
-from smartfeeds.http import stored_files as files
 from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route
 
@@ -21,15 +19,9 @@ class Handlers:
     lists: lists.Lists
     entries: entries.Entries
     publishing: publishing.Publishing
-    files: files.FileReplies
-    micropub: micropub.Micropub
     requirements: requirements.Requirements
     health: health.Health
     openapi: openapi.OpenApiDocument
-    editor: editor.Editor
-
-
-_GET_FILE = files.file_operation("getFile", "A file that belongs to a feed, or a part of it")
 
 
 # fmt: off
@@ -45,26 +37,16 @@ TABLE: tuple[Route[Handlers], ...] = (
     Route("GET", "/feeds/{name}.{suffix}", "feed", feeds.DOCUMENT, lambda h: h.pull),
     Route("GET", "/feeds/{name}", "feed", feeds.FEED_REDIRECT, lambda _: feeds.redirect),
     Route("GET", "/entries/{name}/{id}", "entries", entries.GET_ITEM, lambda h: h.entries.get),
-    Route("PUT", "/entries/{name}/{id}", "entries", publishing.PUT_ITEM, lambda h: h.publishing.publish),
+    Route("PUT", "/entries/{name}/{id}", "entries", publishing.PUT_ITEM, lambda h: h.publishing.publish_entry),
     Route("PATCH", "/entries/{name}/{id}", "entries", publishing.MOVE_ITEM, lambda h: h.publishing.move),
     Route("DELETE", "/entries/{name}/{id}", "entries", publishing.RETRACT_ITEM, lambda h: h.publishing.retract),
-    Route("POST", "/entries/{name}/", "entries", publishing.POST_ITEM, lambda h: h.publishing.publish),
+    Route("POST", "/entries/{name}/", "entries", publishing.POST_ITEM, lambda h: h.publishing.publish_entry),
     Route("DELETE", "/entries/{name}/", "entries", publishing.PURGE, lambda h: h.publishing.purge),
-    Route("GET", "/micropub/{name}", "micropub", micropub.QUERY, lambda h: h.micropub.query),
-    Route("POST", "/micropub/{name}", "micropub", micropub.CREATE, lambda h: h.micropub.post),
-    Route("POST", "/media/{name}", "micropub", micropub.MEDIA, lambda h: h.micropub.media),
-    Route("GET", "/files/{name}/{id}", "files", _GET_FILE, lambda h: h.files.get),
     Route("GET", f"{urls.ABOUT}{{name}}/", "about", requirements.GET_REQUIREMENTS, lambda h: h.requirements.get),
     Route("GET", "/healthz", "healthz", health.ALIVE, lambda h: h.health.alive),
     Route("GET", "/readyz", "readyz", health.READY, lambda h: h.health.ready),
     Route("GET", "/metrics", "metrics", health.GET_METRICS, lambda h: h.health.metrics),
     Route("GET", urls.OPENAPI, "openapi", openapi.OPENAPI, lambda h: h.openapi.get),
-    Route("GET", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_PAGE, lambda h: h.editor.show),
-    Route("POST", f"{urls.WRITE}{{name}}/", "write", editor.WRITE_ENTRY, lambda h: h.editor.post),
-    Route("GET", f"{urls.WRITE}{{name}}/{{id}}", "write", editor.WRITE_PAGE, lambda h: h.editor.show),
-    Route("POST", f"{urls.WRITE}{{name}}/{{id}}", "write", editor.WRITE_ENTRY, lambda h: h.editor.post),
-    Route("GET", f"{urls.DELETE}{{name}}/{{id}}", "delete", editor.DELETE_PAGE, lambda h: h.editor.confirm),
-    Route("POST", f"{urls.DELETE}{{name}}/{{id}}", "delete", editor.DELETE_ENTRY, lambda h: h.editor.delete),
 )
 # fmt: on
 

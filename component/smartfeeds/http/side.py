@@ -2,20 +2,23 @@
 
 The kernel has one, and so has each feature. The router, and the OpenAPI document, are made from all of them. A new
 route needs an `Operation` and a handler in its own module, and a line in the table of its part. The order of the routes
-does not matter.
+does not matter. A feature may serve a method and path of the kernel in its place.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from smartfeeds.http.authentication import Authenticator, NobodyKnown
 from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import FeedLinks
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.page_writer import NoPages, PageWriter
 from smartfeeds.http.paths import PathTemplate
+from smartfeeds.http.publishing import ReadItem
+from smartfeeds.http.replies import Reply
 from smartfeeds.http.router import Handler, Resource
 from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle
@@ -27,7 +30,8 @@ H = TypeVar("H")
 class SiteTools:
     """What handlers work with. `handle` answers requests. `perform` does so for changes, which are finished even if
     their client disconnects. `now_us` returns microseconds. `domain` is the address of the service. `authenticator`
-    recognises users. `openapi` is the OpenAPI document. `parts` has what features run."""
+    recognises users. `publish` publishes the item that its second parameter reads of a request. `openapi` is the
+    OpenAPI document. `parts` has what features run."""
 
     handle: Handle
     perform: Handle
@@ -35,6 +39,7 @@ class SiteTools:
     domain: str
     bodies: BodyReader
     authenticator: Authenticator
+    publish: Callable[[HttpCall, ReadItem], Awaitable[Reply]]
     openapi: Mapping[str, Any]
     parts: Parts
 
@@ -94,7 +99,8 @@ def page_writer_of(sides: Iterable[HttpSide[Any]], handle: Handle, domain: str) 
 
 
 def resources(parts: Iterable[tuple[tuple[Route[Any], ...], Any]]) -> tuple[Resource, ...]:
-    """Returns the resources of the routes of several parts, each with the object that has its handlers."""
+    """Returns the resources of the routes of several parts, each with the object that has its handlers. Of routes with
+    one method and path, the last is taken."""
     by_path: dict[str, Resource] = {}
     for routes, handlers in parts:
         for route in routes:

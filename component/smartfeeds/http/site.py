@@ -5,11 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.editor import Editor
-from smartfeeds.features.authoring.micropub import Micropub
-from smartfeeds.features.authoring.rendering import MarkdownTurns
-from smartfeeds.features.authoring.requests import GetFile
-from smartfeeds.features.authoring.uploads import Files, Uploads
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, BodyReader
 from smartfeeds.http.calls import CallReader, HttpCall, Network
@@ -22,7 +17,6 @@ from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.health import Health
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.openapi import OpenApiDocument
-from smartfeeds.http.posts import PostReader
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.quotas import Quota
 from smartfeeds.http.requirements import Requirements
@@ -30,7 +24,6 @@ from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import TABLE, Handlers, document
 from smartfeeds.http.server import ConnectionLimits, HttpListener
 from smartfeeds.http.side import HttpSide, SiteTools, authenticator_of, links_of, page_writer_of, resources
-from smartfeeds.http.stored_files import FileReplies
 from smartfeeds.http.streams import Streams
 from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle, ask
@@ -41,7 +34,7 @@ from smartfeeds.service.requests import FeedPage, PullFeed
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """The settings. `base_url` is the address of this site, "" to use the origin of the request. `body_bytes` and
-    `body_s` limit the size of a request body and the time for it to arrive, `upload_bytes` the size of a file."""
+    `body_s` limit the size of a request body and the time for it to arrive."""
 
     listen: str
     domain: str
@@ -52,7 +45,6 @@ class HttpOptions:
     heartbeat_s: float
     body_bytes: int
     body_s: float
-    upload_bytes: int
     bounds: ConnectionLimits
 
 
@@ -70,7 +62,6 @@ class Site:
         health: Health,
         now_us: Callable[[], int],
         admit: Admit,
-        files: Files,
         sides: Sequence[HttpSide[Any]],
         parts: Parts,
     ) -> None:
@@ -81,11 +72,8 @@ class Site:
         authenticator = authenticator_of(sides, handle, bodies, options.domain, parts)
         pages = page_writer_of(sides, handle, options.domain)
         self._changes = changes = Changes(handle)
-        uploads = Uploads(handle, changes.perform, options.domain, files, options.upload_bytes, options.body_s)
-        markdown = MarkdownTurns()
-        editor = Editor(handle, changes.perform, options.domain, bodies, markdown, uploads)
         entries = Entries(handle, options.domain, encoder, pages)
-        publishing = Publishing(changes.perform, options.domain, bodies, PostReader(bodies, uploads, markdown), entries)
+        publishing = Publishing(changes.perform, options.domain, bodies, entries)
         self.feeds = Feeds(
             self._pull,
             authenticator.authenticate,
@@ -100,20 +88,25 @@ class Site:
         self._complete = CompleteFeeds(self._pull, authenticator.authenticate, options.domain)
         self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=options.heartbeat_s)
         content = document(sides)
-        tools = SiteTools(handle, changes.perform, now_us, options.domain, bodies, authenticator, content, parts)
+        tools = SiteTools(
+            handle,
+            changes.perform,
+            now_us,
+            options.domain,
+            bodies,
+            authenticator,
+            publishing.publish,
+            content,
+            parts,
+        )
         kernel = Handlers(
             pull=self._get_feed,
             lists=Lists(handle, options.domain, pages, now_us),
             entries=entries,
             publishing=publishing,
-            micropub=Micropub(
-                changes.perform, handle, authenticator.read_token, options.domain, bodies, uploads, entries
-            ),
-            files=FileReplies(handle, options.domain, files, GetFile),
             requirements=Requirements(self._pull, options.domain, has_hub=links.has_hub),
             health=health,
             openapi=OpenApiDocument(content),
-            editor=editor,
         )
         tables = [(TABLE, kernel), *((side.routes, side.handlers(tools)) for side in sides)]
         self.handlers = Parts()

@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.features.attachments import requests as attachments
-from smartfeeds.features.authoring import requests as files
 from smartfeeds.features.mirrors import requests as admin_mirrors
 from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import requests as admin_sources
@@ -32,7 +31,6 @@ from smartfeeds.service import (
     standing,
     subscriptions,
     work,
-    writing,
 )
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted
@@ -78,13 +76,10 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     contacts.ContactProbe: ("probe", contacts.answer_probe),
     contacts.ContactArrived: ("contact_arrived", contacts.read_arrival),
     contacts.NotifyRequested: ("notify_requested", contacts.read_announced_items),
-    files.PlanUpload: ("plan_upload", files.plan_upload),
-    files.GetFile: ("get_file", files.get_file),
     local_files.GetEnclosure: ("get_enclosure", local_files.get_enclosure),
     placing.GetOutline: ("get_outline", placing.get_outline),
     standing.GetStanding: ("get_standing", standing.get_standing),
     managed_nodes.ListManagedNodes: ("list_managed_nodes", managed_nodes.list_managed),
-    writing.GetWriting: ("get_writing", writing.get_writing),
     admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
     admin_enclosures.ListEnclosures: ("list_enclosures", admin_enclosures.list_enclosures),
     admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
@@ -110,7 +105,6 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
     authorization.ResendPending: ("resend_pending", authorization.resend),
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     placing.MoveItem: ("move_item", placing.move_item),
-    files.AddFile: ("add_file", files.add_file),
     subscriptions.Bounce: ("bounce", subscriptions.end_after_bounce),
     contacts.ChangeContact: ("change_contact", contacts.change_contact),
     contacts.ContactLeft: ("contact_left", contacts.end_temporary),

@@ -1,14 +1,31 @@
 """Writing over HTTP: the editor, files, Micropub and Markdown."""
 
+from typing import TYPE_CHECKING
+
 from smartfeeds.app.feature import Feature, Host, Running
+
+if TYPE_CHECKING:
+    from smartfeeds.features.authoring.routes import AuthoringHandlers
+    from smartfeeds.http.side import HttpSide
+    from smartfeeds.service.use_cases import UseCases
+
+
+def _use_cases() -> "UseCases":
+    from smartfeeds.features.authoring import requests, writing
+
+    return requests.USE_CASES | writing.USE_CASES
+
+
+def _http() -> "HttpSide[AuthoringHandlers]":
+    from smartfeeds.features.authoring.routes import HTTP
+
+    return HTTP
 
 
 def _run(host: Host) -> Running:
-    if not host.settings.http.listen:
-        return Running()
-    from smartfeeds.features.authoring.rights import entry_forms
+    from smartfeeds.features.authoring.setup import run_authoring
 
-    return Running(parts=(entry_forms(host.handle, host.settings.component.jid),))
+    return run_authoring(host)
 
 
-AUTHORING = Feature("authoring", needs=("pages",), run=_run)
+AUTHORING = Feature("authoring", needs=("documents", "pages"), use_cases=_use_cases, http=_http, run=_run)

@@ -19,26 +19,28 @@ from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.entry_form import WrittenFields, edit, fields_of, new_entry
+from smartfeeds.features.authoring.parts import read_parts
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import Uploads
+from smartfeeds.features.authoring.writing import WritingShown
 from smartfeeds.features.pages.differences import Differences
 from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.features.pages.sanitise import SHORT, clean
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import Entry, EntryLink, TextKind, read_entry
+from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import BodyReader, unique
+from smartfeeds.http.bodies import unique
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError, error_reply
-from smartfeeds.http.multipart import read_parts
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.queries import read_fields, read_parameters, write_query
 from smartfeeds.http.replies import Reply
-from smartfeeds.service.answers import Handle, ask
+from smartfeeds.http.side import SiteTools
+from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
@@ -49,7 +51,6 @@ from smartfeeds.service.requests import (
     Published,
     Retract,
 )
-from smartfeeds.service.writing import WritingShown
 from smartfeeds.texts import Texts
 
 PREVIEW = "preview"
@@ -81,25 +82,16 @@ class _Form:
 
 
 class Editor:
-    """Handles the pages. `service` is the address of the service; `change` performs a request even if the client
-    disconnects."""
+    """Handles the pages."""
 
-    def __init__(
-        self,
-        handle: Handle,
-        change: Handle,
-        service: str,
-        bodies: BodyReader,
-        markdown: MarkdownTurns,
-        uploads: Uploads,
-    ) -> None:
-        self._handle = handle
-        self._change = change
-        self._service = service
-        self._bodies = bodies
+    def __init__(self, tools: SiteTools, markdown: MarkdownTurns, uploads: Uploads) -> None:
+        self._handle = tools.handle
+        self._change = tools.perform
+        self._service = tools.domain
+        self._bodies = tools.bodies
         self._markdown = markdown
         self._uploads = uploads
-        self._rights = WriterRights(handle, service)
+        self._rights = WriterRights(tools.handle, tools.domain)
 
     async def show(self, call: HttpCall) -> Reply:
         """The form for a new entry, or for the entry of the path. Raises FeedError."""

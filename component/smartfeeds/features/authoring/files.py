@@ -1,24 +1,17 @@
 """Background work on files of feeds: files that no item uses any more are removed (`requests`)."""
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Protocol
 
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.features.authoring import rows
 from smartfeeds.features.authoring.requests import remove_unused
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.files import FileFolder
 
 PAUSE_S = 600.0  # files are unused for an hour before they are removed, so this may be late
 
 
-class UnknownFiles(Protocol):
-    """The folder of the files; see `store.files.FileFolder`."""
-
-    async def remove_unknown(self, known: Callable[[Collection[str]], Awaitable[set[str]]]) -> int:
-        """Removes the files whose digests are not among the known ones. Raises StoreError."""
-
-
-async def remove_unused_files(service: FeedService, folder: UnknownFiles) -> None:
+async def remove_unused_files(service: FeedService, folder: FileFolder) -> None:
     """Removes the rows of unused files, and then all files without rows: also those that a crash or a deleted feed
     left. Raises StoreError."""
     await service.write(remove_unused, turn="files")
@@ -29,7 +22,7 @@ async def remove_unused_files(service: FeedService, folder: UnknownFiles) -> Non
     await folder.remove_unknown(known)
 
 
-async def tidy_files(service: FeedService, folder: UnknownFiles, sleep: Callable[[float], Awaitable[None]]) -> None:
+async def tidy_files(service: FeedService, folder: FileFolder, sleep: Callable[[float], Awaitable[None]]) -> None:
     """Removes unused files again and again, for ever. Failures are logged."""
     while True:
         with failures_logged():

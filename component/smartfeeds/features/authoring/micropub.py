@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import unquote
 
-from smartfeeds.core.model import Affiliation
+from smartfeeds.core.model import Affiliation, Item
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.core.urls import ENTRIES, feed_path, media_path
@@ -25,6 +25,8 @@ from smartfeeds.features.authoring.micropub_requests import (
     request_of_json,
     values_of,
 )
+from smartfeeds.features.authoring.parts import Parts, read_parts
+from smartfeeds.features.authoring.post_fields import MAX_FIELDS
 from smartfeeds.features.authoring.uploads import Uploads
 from smartfeeds.formats import microformats
 from smartfeeds.formats.entry import read_entry
@@ -33,24 +35,25 @@ from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
 from smartfeeds.formats.xml import Element, parse_stored
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import BodyReader, unsupported
-from smartfeeds.http.calls import Authenticate, HttpCall, is_from_here
-from smartfeeds.http.entries import Entries, entry_url
+from smartfeeds.http.bodies import unsupported
+from smartfeeds.http.calls import HttpCall, is_from_here
+from smartfeeds.http.entries import entry_url
 from smartfeeds.http.http_errors import HttpError, error_reply
-from smartfeeds.http.multipart import Parts, read_parts
 from smartfeeds.http.openapi_schemas import TEXT, Schema, exactly
 from smartfeeds.http.operations import Content, Operation, Parameter
 from smartfeeds.http.paths import PathTemplate, decode_value
-from smartfeeds.http.post_fields import MAX_FIELDS
 from smartfeeds.http.queries import read_fields
 from smartfeeds.http.replies import Reply
-from smartfeeds.service.answers import Handle, ask
+from smartfeeds.http.side import SiteTools
+from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
     AffiliationList,
     GetAffiliations,
+    GetItem,
     ItemPrecondition,
+    ItemShown,
     Publish,
     Published,
     Retract,
@@ -168,25 +171,15 @@ class InsufficientScopeError(FeedError):
 
 
 class Micropub:
-    """Handles GET and POST of Micropub endpoints. `service` is the address of the service."""
+    """Handles GET and POST of Micropub endpoints."""
 
-    def __init__(
-        self,
-        change: Handle,
-        handle: Handle,
-        authenticate: Authenticate,
-        service: str,
-        bodies: BodyReader,
-        uploads: Uploads,
-        entries: Entries,
-    ) -> None:
-        self._change = change
-        self._handle = handle
-        self._authenticate = authenticate
-        self._service = service
-        self._bodies = bodies
+    def __init__(self, tools: SiteTools, uploads: Uploads) -> None:
+        self._change = tools.perform
+        self._handle = tools.handle
+        self._read_token = tools.authenticator.read_token
+        self._service = tools.domain
+        self._bodies = tools.bodies
         self._uploads = uploads
-        self._entries = entries
 
     async def query(self, call: HttpCall) -> Reply:
         """Answers a query (Micropub 3.7)."""
@@ -212,7 +205,7 @@ class Micropub:
             raise FeedError(Condition.BAD_REQUEST, f"q: {what[:40]!r}; there are config, source and syndicate-to")
         item_id = _take_address(call, first_of(fields, "url"))
         _require(call, TokenScope.READ)
-        item = (await self._entries.read(call, item_id)).item
+        item = await self._item(call, item_id)
         if item.deleted:
             raise FeedError(Condition.BAD_REQUEST, "url: the entry was deleted")
         properties = microformats.properties_of(read_entry(item))
@@ -279,7 +272,7 @@ class Micropub:
         item_id = _take_address(call, command(request, "url"))
         _require(call)
         for _ in range(TRIES):
-            item = (await self._entries.read(call, item_id)).item
+            item = await self._item(call, item_id)
             if item.deleted:
                 raise FeedError(Condition.BAD_REQUEST, "url: the entry was deleted")
             builder = EntryBuilder(0, "")
@@ -324,6 +317,9 @@ class Micropub:
         )
         return _created(entry_url(call, result.item_id))
 
+    async def _item(self, call: HttpCall, item_id: str) -> Item:
+        return (await ask(self._handle, GetItem(call.actor, self._service, call.name, item_id), ItemShown)).item
+
     # Requests.
 
     async def _identify(self, call: HttpCall, field: str) -> None:
@@ -332,7 +328,7 @@ class Micropub:
         if field:
             if header:
                 raise FeedError(Condition.BAD_REQUEST, f"send the token in the header or as {TOKEN_FIELD}, not both")
-            call.act_as(await self._authenticate(field))
+            call.act_as(await self._read_token(field))
         elif call.token is None or not header:
             raise FeedError(
                 Condition.NOT_AUTHORIZED, f"this takes a token, in the header Authorization or as {TOKEN_FIELD}"

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring.parts import Parts
 from smartfeeds.formats import microformats
 from smartfeeds.formats.json_text import Json
 from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
-from smartfeeds.http.multipart import Parts
 
 TOKEN_FIELD = "access_token"  # noqa: S105 - the name of a field
 _COMMANDS = frozenset({"action", "url", "h", TOKEN_FIELD, "post-status", "visibility"})

@@ -11,6 +11,7 @@ from smartfeeds.features.authoring import rows
 from smartfeeds.service.context import Context, find_for, locate_for, no_such_node
 from smartfeeds.service.requests import Answer, FileShown, NodeRequest
 from smartfeeds.service.steps import MoreSteps
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # A file is uploaded before the item that refers to it is published. A file that is unused for longer is removed.
@@ -114,3 +115,9 @@ def _feed(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
 
 def _is_public(node: Node) -> bool:
     return node.options.access_model is AccessModel.OPEN
+
+
+USE_CASES = UseCases(
+    reads={PlanUpload: ("plan_upload", plan_upload), GetFile: ("get_file", get_file)},
+    writes={AddFile: ("add_file", add_file)},
+)

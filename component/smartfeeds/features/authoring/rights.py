@@ -3,12 +3,12 @@
 from smartfeeds.core.model import Item
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring.writing import GetWriting, WritingShown
 from smartfeeds.features.pages.entry_page import comments_node
 from smartfeeds.features.pages.frame import EntryForms, Writing
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.writing import GetWriting, WritingShown
 
 
 def entry_forms(handle: Handle, service: str) -> EntryForms:

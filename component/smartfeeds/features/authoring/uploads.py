@@ -5,13 +5,10 @@ A file is never in memory as a whole. A client that disconnects, is too slow or 
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
-from types import TracebackType
-from typing import IO, Protocol, Self
 
-from smartfeeds.core.files import OCTETS, StoredFile, media_type_of, safe_name
+from smartfeeds.core.files import OCTETS, media_type_of, safe_name
 from smartfeeds.core.urls import FILES, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.requests import AddFile, PlanUpload, UploadPlan, too_little_space
@@ -20,43 +17,13 @@ from smartfeeds.http.bodies import SPILLED_BYTES, check_coding, content_too_larg
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.quotas import Quota
-from smartfeeds.service.answers import Handle, ask
+from smartfeeds.http.side import SiteTools
+from smartfeeds.service.answers import ask
 from smartfeeds.service.requests import FileShown
+from smartfeeds.store.files import FileFolder, PendingFile
 
 AT_ONCE = 4  # uploads of one user
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}")
-
-
-class ReceivedFile(Protocol):
-    """A file that is being written; see `store.files.PendingFile`."""
-
-    async def __aenter__(self) -> Self:
-        """Creates the file."""
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Removes it, unless it was kept."""
-
-    async def write(self, data: bytes) -> None:
-        """Appends bytes. Raises StoreError."""
-
-    async def keep(self) -> StoredFile:
-        """Stores the file; it is on the disk when this returns. Raises StoreError."""
-
-
-class Files(Protocol):
-    """A folder of files under their digests; see `store.files.FileFolder`."""
-
-    @property
-    def lock(self) -> AbstractAsyncContextManager[None]:
-        """See `store.files.FileFolder`."""
-
-    def receive(self) -> ReceivedFile:
-        """A new file to write."""
-
-    async def open(self, digest: str) -> IO[bytes] | None:
-        """A stored file for reading, None if it is missing. Raises StoreError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +46,25 @@ class UploadName:
         return cls(name, media_type)
 
 
+@dataclass(frozen=True, slots=True)
+class UploadFolder:
+    """Where files are stored, and the largest size of a file, 0 if uploads are off."""
+
+    files: FileFolder
+    limit_bytes: int
+
+
 class Uploads:
     """Receives files. `limit_bytes` is the largest size of a file, 0 if uploads are off; `timeout_s` is the longest
     pause of a client."""
 
-    def __init__(
-        self,
-        handle: Handle,
-        change: Handle,
-        service: str,
-        files: Files,
-        limit_bytes: int,
-        timeout_s: float,
-    ) -> None:
-        self._handle = handle
-        self._change = change
-        self._service = service
-        self._files = files
-        self.limit_bytes = limit_bytes
-        self.timeout_s = timeout_s
+    def __init__(self, tools: SiteTools, folder: UploadFolder) -> None:
+        self._handle = tools.handle
+        self._change = tools.perform
+        self._service = tools.domain
+        self._files = folder.files
+        self.limit_bytes = folder.limit_bytes
+        self.timeout_s = tools.bodies.timeout_s
         self._running = Quota(AT_ONCE)
 
     async def from_body(self, call: HttpCall, name: UploadName) -> EntryLink:
@@ -142,7 +109,7 @@ class Uploads:
         url = f"{call.site_url}{entry_path(call.name, answer.file.file_id, FILES)}"
         return EntryLink("enclosure", url, name.media_type, name.name, size_bytes)
 
-    async def _write(self, file: ReceivedFile, chunks: AsyncIterator[bytes], most_bytes: int) -> int:
+    async def _write(self, file: PendingFile, chunks: AsyncIterator[bytes], most_bytes: int) -> int:
         size_bytes = 0
         async for chunk in paced(chunks, self.timeout_s):
             size_bytes += len(chunk)

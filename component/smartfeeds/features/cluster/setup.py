@@ -14,7 +14,6 @@ from smartfeeds.delivery.changes import ChangeNotifier
 from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.sweeps import SWEEPS
-from smartfeeds.features.authoring.files import tidy_files
 from smartfeeds.features.cluster.canary import Canary
 from smartfeeds.features.cluster.database_watch import DatabaseWatch
 from smartfeeds.features.cluster.group_readings import ProcessReading
@@ -28,7 +27,6 @@ from smartfeeds.features.cluster.shards import SHARDS
 from smartfeeds.features.polling.setup import Polls
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.xmpp.stream import ComponentStream
 
@@ -115,11 +113,10 @@ class ProcessGroup:
         if self._settings.store.is_shared:
             self._spawn(self._database.run(), "database watch")
 
-    def add_duties(self, files: FileFolder, indexer: Indexer, polls: Polls) -> None:
+    def add_duties(self, indexer: Indexer, polls: Polls) -> None:
         """Adds the background work that one process does at a time."""
         service = self._service
         duties: list[tuple[str, Work]] = [
-            ("files", partial(tidy_files, service, files, asyncio.sleep)),
             ("filter index", indexer.run),
             *((sweep.name, partial(sweep.run, service)) for sweep in SWEEPS),
             *polls.duties(),

@@ -3,12 +3,12 @@
 from markupsafe import Markup
 
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
-from smartfeeds.features.authoring.entry_form import fields_of
 from smartfeeds.features.conflicts.requests import ConflictedItem, ConflictList
 from smartfeeds.features.pages.article import body_of, may_edit
 from smartfeeds.features.pages.differences import Differences
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
+from smartfeeds.formats.entry_form import fields_of
 
 
 def conflicts_page(

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from smartfeeds.core.model import Item, KeyRange, Node, NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.entry_form import edit, fields_of
 from smartfeeds.formats.entry import TextKind, read_entry
+from smartfeeds.formats.entry_form import edit, fields_of
 from smartfeeds.formats.payload import Payload, accept_payload
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_located

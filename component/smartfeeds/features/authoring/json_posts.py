@@ -1,6 +1,7 @@
 """Items that are published as JSON: an activity, an item of a JSON Feed, or the few members of a post."""
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring.post_fields import LINK
 from smartfeeds.features.documents.json_feed import read_json_feed_item
 from smartfeeds.formats import atom
 from smartfeeds.formats.activity import read_activities
@@ -8,7 +9,6 @@ from smartfeeds.formats.items import ItemDraft, SkippedItem
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
 from smartfeeds.formats.post import checked_address, checked_file_address, complete, split_tags
 from smartfeeds.formats.xml import Element
-from smartfeeds.http.post_fields import LINK
 from smartfeeds.http.sync_json import MEMBER
 
 _OF_ACTIVITY = frozenset({"object", "verb", "deleted", "actor", MEMBER})

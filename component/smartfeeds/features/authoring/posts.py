@@ -1,16 +1,19 @@
 """Items in the body of a request, in every media type that people and programs send (docs/http.md, Publish).
 
-Each media type of a document has one reader in a table. The readers make Atom entries of what they read. A body of any
-other media type, or with a file name, is a file: the enclosure of an entry.
+The kernel takes Atom entries alone. Here each media type of a document has one reader in a table. The readers make Atom
+entries of what they read. A body of any other media type, or with a file name, is a file: the enclosure of an entry.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from smartfeeds.core.files import media_type_of
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring import post_fields as f
+from smartfeeds.features.authoring.json_posts import read_json_post
+from smartfeeds.features.authoring.parts import read_parts
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.uploads import UploadName, Uploads
 from smartfeeds.formats.entry import EntryLink, EntryText, TextKind
@@ -18,12 +21,11 @@ from smartfeeds.formats.json_text import looks_like_json
 from smartfeeds.formats.post import Post, entry_of, split_tags
 from smartfeeds.formats.xml import Element
 from smartfeeds.http import negotiation as n
-from smartfeeds.http import post_fields as f
 from smartfeeds.http.bodies import CHARSETS, BodyReader, charset_of, unsupported
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.json_posts import read_json_post
-from smartfeeds.http.multipart import read_parts
 from smartfeeds.http.negotiation import Representation
+from smartfeeds.http.operations import Content
+from smartfeeds.http.publishing import POST_ITEM, PUT_ITEM
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 
 _HTML = n.HTML.accept_types[0]
@@ -44,6 +46,16 @@ class _Body:
 _Read = Callable[["PostReader", _Body], Awaitable[Element]]
 
 
+_BODIES: Content = {kind: {"type": "string"} for kind in (*n.ATOM.accept_types, n.PLAIN, n.MARKDOWN, _HTML)} | {
+    kind: {"type": "object"} for kind in (*n.JSON.accept_types, n.JSON_FEED.bare_type, n.WEB_FORM, n.MULTIPART)
+}
+_FILE: Content = {"*/*": {"type": "string", "format": "binary"}}
+PUT_POST, SEND_POST = (
+    replace(operation, parameters=(*operation.parameters, *f.POST_PARAMETERS), body={**_BODIES, **_FILE})
+    for operation in (PUT_ITEM, POST_ITEM)
+)
+
+
 class PostReader:
     """Reads the item in the body of a request."""
 
@@ -52,24 +64,23 @@ class PostReader:
         self._uploads = uploads
         self._markdown = markdown
 
-    async def draft(self, call: HttpCall, item_id: str = "") -> tuple[PayloadDraft | None, Representation]:
+    async def read(self, call: HttpCall) -> tuple[PayloadDraft | None, Representation]:
         """The item of a request, and the representation for the response if the client prefers none. None for an empty
-        Atom or JSON body, an item without payload.
+        Atom or JSON body, an item without payload. An id in the body is ignored.
 
-        `item_id` is the id from the path, "" if the service is to choose one; an id in the body is ignored. Raises
-        FeedError for a payload that XMPP would reject too, HttpError for a body that cannot be read.
+        Raises FeedError for a payload that XMPP would reject too, HttpError for a body that cannot be read.
         """
         if call.media_type in _WHOLE_FEEDS:
             raise unsupported(f"an item is one of {', '.join(DOCUMENT_TYPES)}, or a file", DOCUMENT_TYPES)
         fields = f.fields_of_call(call)
         if call.media_type == n.MULTIPART:
             return draft_of(await self._multipart(call, fields)), n.JSON
-        if (name := _file_name(call, fields, item_id)) is not None:
+        if (name := _file_name(call, fields, call.item_id)) is not None:
             return draft_of(await self._file(call, fields, name)), n.JSON
-        read, form = _READERS[call.media_type]
+        read_document, form = _READERS[call.media_type]
         if charset_of(call) not in CHARSETS:
             raise unsupported("the charset of a body must be UTF-8", DOCUMENT_TYPES)
-        body = _Body(call, item_id, await self._bodies.read(call, DOCUMENT_TYPES), fields)
+        body = _Body(call, call.item_id, await self._bodies.read(call, DOCUMENT_TYPES), fields)
         if call.media_type in _OWN_FIELDS:
             if fields:
                 raise FeedError(
@@ -77,7 +88,7 @@ class PostReader:
                 )
             if not body.data.strip():
                 return None, form
-        return draft_of(await read(self, body)), form
+        return draft_of(await read_document(self, body)), form
 
     async def _file(self, call: HttpCall, fields: dict[str, str], name: UploadName) -> Element:
         """An entry with the body as its enclosure."""

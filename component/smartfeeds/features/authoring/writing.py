@@ -6,6 +6,7 @@ from smartfeeds.core.access import Access
 from smartfeeds.core.model import Node
 from smartfeeds.service.context import Context, locate_for
 from smartfeeds.service.requests import Answer, NodeRequest
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx
 
 
@@ -26,3 +27,6 @@ def get_writing(tx: ReadTx, context: Context, request: GetWriting) -> WritingSho
     """Reads the rights of an actor in a node. Raises FeedError as `locate_for` does."""
     located = locate_for(tx, context, request.node, request.actor)
     return WritingShown(located.node, located.access)
+
+
+USE_CASES = UseCases(reads={GetWriting: ("get_writing", get_writing)})

@@ -17,7 +17,7 @@ from bench.targets import FEEDS, SECRET, RoutingEjabberd
 from bench.web_targets import free_port, get
 from bench.wire import EVENT, BenchError, Wire, connect, cpu_s
 from bench.work import EVENTS_AHEAD, IN_FLIGHT, Number, Numbers, Scale
-from smartfeeds.features.cluster.shards import SHARDS
+from smartfeeds.delivery.shards import SHARDS
 from support.postgres import PostgresServer, running_postgres
 
 START_S = 60.0

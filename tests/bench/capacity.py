@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from smartfeeds.features.cluster.shards import SHARDS
+from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.doctor.probe_postgres import CONNECTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "scaling.md"

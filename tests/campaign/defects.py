@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node
+from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.cluster.lock_session import LockSession
-from smartfeeds.features.cluster.shards import SHARDS, Members
+from smartfeeds.features.cluster.shards import Members
 from smartfeeds.features.mirrors import mirror, mirror_state
 from smartfeeds.features.polling import source_import
 from smartfeeds.service import importing, items, publishing, pulls

@@ -13,7 +13,7 @@ import psycopg
 
 from campaign.checker import RECOVERY_S
 from campaign.history import History, Kind, Status
-from smartfeeds.features.cluster.shards import SHARDS
+from smartfeeds.delivery.shards import SHARDS
 
 SAMPLE_S = 0.05
 _SHARD_LOCK = 0x5346_0001  # the first key of the locks of shards (docs/scaling.md)

@@ -24,7 +24,7 @@ from campaign.report import NO_LINK
 from campaign.service import Preload
 from campaign.shared_faults import FAULTS, LONGEST_HOLD_S, NEEDS_ANOTHER, PARTITIONS, Breaker, Fault
 from campaign.takeovers import SPAN_S
-from smartfeeds.features.cluster.shards import SHARDS
+from smartfeeds.delivery.shards import SHARDS
 from support.postgres import PostgresServer, running_postgres
 from support.servers import TestServer, run_server
 

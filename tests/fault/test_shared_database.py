@@ -14,8 +14,9 @@ import psycopg
 import pytest
 from lxml import etree
 
+from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.cluster.setup import LINKS
-from smartfeeds.features.cluster.shards import SHARDS, pings_for
+from smartfeeds.features.cluster.shards import pings_for
 from support.client import LOST_S, Client, log_in
 from support.component import NS, PS, entry
 from support.postgres import PostgresServer

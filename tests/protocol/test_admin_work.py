@@ -23,7 +23,7 @@ ADMIN = "root@example.org/desk"
 async def service(start: Starter, monkeypatch: pytest.MonkeyPatch) -> Component:
     """A component with two admins, and with a node of Alice. Only the tests do the work that goes on."""
     monkeypatch.setattr("smartfeeds.delivery.changes.LOOK_S", 3_600)
-    monkeypatch.setattr("smartfeeds.features.cluster.setup.SWEEPS", ())
+    monkeypatch.setattr("smartfeeds.app.lifecycle.SWEEPS", ())
     component = await start(pubsub={"admins": [bare(ADMIN), "ann@example.org"]})
     await component.create(ALICE, "tea", title="Tea & cakes")
     return component

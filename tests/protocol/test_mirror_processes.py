@@ -14,8 +14,8 @@ from smartfeeds.app.lifecycle import App
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.delivery import changes
+from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.cluster import ownership
-from smartfeeds.features.cluster.shards import SHARDS
 from smartfeeds.features.mirrors.mirror import make_mirror
 from smartfeeds.service import requests as r
 from support.fakeserver import FakeServer, Session

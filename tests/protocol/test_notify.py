@@ -5,7 +5,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from lxml import etree
 
-from smartfeeds.core.jid import Jid
+from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.xmpp.caps import Caps, DiscoInfo, Identity
 from support.component import (
     ALICE,
@@ -476,7 +476,9 @@ async def test_newest_item_comes_once_from_several_processes(component: Componen
     component.clock.advance(1)  # what was published before is older than the presence
     component.infos[BOB], ver = info_of("news")
     presence = f"<presence xmlns='jabber:component:accept' from='{BOB}' to='{DOMAIN}'>{caps(ver)}</presence>"
-    component.app.shared.note(etree.fromstring(presence))
+    bob = parse_jid(BOB)
+    assert bob is not None
+    component.app.presences.note_shared(etree.fromstring(presence), bob, DOMAIN)
     await component.settle()
     assert await received(component) == []
     await component.publish(ALICE, "news", "two")

@@ -99,7 +99,7 @@ async def test_message_of_a_person_ends_a_failure_from_before_the_take_over(
     owner, other = pair
     consumer = await fail(owner)
     await start.stop(owner)
-    await until(lambda: other.app.ownership.owns_consumer(consumer), "the take-over")
+    await until(lambda: other.app.dispatcher.owns(consumer), "the take-over")
     bot = other.app.bot
     assert bot is not None
     await until(lambda: bot.sender.has_failed(BOBS), "the failure")

@@ -7,8 +7,9 @@ from lxml import etree
 from structlog.testing import capture_logs
 
 from smartfeeds.core.contacts import Contact, ContactState
-from smartfeeds.features.cluster.letter import EVERY_PROCESS, LetterTopic
+from smartfeeds.features.cluster.letter import EVERY_PROCESS
 from smartfeeds.features.cluster.relay import StanzaRelay
+from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
 from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy.blocklist import ListKind
 from support.chat import write
@@ -24,9 +25,16 @@ def stanza(text: str) -> etree._Element:
     return etree.fromstring(f"<stream xmlns='{CLIENT}'>{text}</stream>")[0]
 
 
+def shared(component: Component) -> SharedStanzas:
+    """What the component learns from other processes."""
+    link = component.app.group.link
+    assert link is not None
+    return SharedStanzas(link.router.addresses, link.stanzas, link.router.start)
+
+
 async def share(component: Component, text: str) -> None:
     """Shows a stanza as another process does, and waits for what follows from it."""
-    component.app.shared.note(stanza(text))
+    shared(component).note(stanza(text))
     await component.settle()
 
 
@@ -48,7 +56,7 @@ async def test_presence_right_after_the_change_of_a_contact_counts(component: Co
     """[TOP-013] The change is still being read from the store."""
     contact = Contact(DOMAIN, BOBS, ContactState.GRANTED)
     await component.app.service.write(lambda tx, _context: contact_rows.put(tx, contact))
-    note = component.app.shared.note
+    note = shared(component).note
     note(stanza(f"<presence type='subscribe' from='{BOBS}' to='{DOMAIN}'/>"))
     note(stanza(f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>"))
     note(stanza(f"<presence from='{BOB}' to='{DOMAIN}'/>"))
@@ -117,7 +125,7 @@ async def test_error_that_reaches_another_process_is_no_delivery(
         waits.append(seconds)
         (message,) = component._messages[BOBS]
         error = f"<error type='cancel'><service-unavailable xmlns='{STANZAS}'/></error>"
-        component.app.shared.note(
+        shared(component).note(
             stanza(f"<message type='error' id='{message.get('id')}' from='{BOBS}' to='{DOMAIN}'>{error}</message>")
         )
         await component.app.router.drain()
@@ -137,7 +145,7 @@ async def test_error_that_reaches_another_process_is_no_delivery(
 
 async def test_messages_that_others_must_know_of(component: Component) -> None:
     """[TOP-013]"""
-    shares = component.app.shared.concerns
+    shares = shared(component).concerns
     assert shares(stanza("<message type='chat'/>"))
     assert shares(stanza("<message type='error' id='chat-1-2-3-4'/>"))
     assert not shares(stanza("<message type='error' id='1.2'/>")), "a bounce is counted once, by any process"
@@ -151,8 +159,7 @@ async def test_stanza_that_was_handed_over_stays_in_a_process_that_stops_too() -
     async with linked(taken) as (_, stream):
         stream._relay = StanzaRelay("a", lambda recipient, _data: not letters.append(recipient), lambda: True)
         stream._relay.leave()
-        request = f"<iq xmlns='{CLIENT}' type='get' id='handed' from='{BOB}' to='{DOMAIN}'><x xmlns='x'/></iq>"
-        stream.receive_stanza(LetterTopic.HANDED, request.encode())
+        stream.receive_handed(stanza(f"<iq type='get' id='handed' from='{BOB}' to='{DOMAIN}'><x xmlns='x'/></iq>"))
     assert (taken.ids, letters) == (["handed"], [])
 
 

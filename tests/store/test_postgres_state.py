@@ -10,8 +10,8 @@ import pytest
 from psycopg import sql
 
 from smartfeeds.core.stores import parse_store
-from smartfeeds.features.cluster.database_state import STANDBY_STATES, DatabaseState
 from smartfeeds.features.doctor.postgres_facts import read_facts
+from smartfeeds.store.database_state import STANDBY_STATES, DatabaseState
 from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import psycopg
 
+from smartfeeds.delivery.shards import SHARDS, shard_of_node
 from smartfeeds.features.cluster.locks import ShardLocks
-from smartfeeds.features.cluster.shards import SHARDS, shard_of_node
 from smartfeeds.store.postgres_programs import session_name
 from support.component import Component
 from support.waiting import until

@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Coroutine
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from lxml import etree
 
+from smartfeeds.app.group import GroupLink
 from smartfeeds.delivery.changes import ChangeNotifier
-from smartfeeds.features.cluster.letter import LetterTopic
-from smartfeeds.features.cluster.setup import ProcessGroup
+from smartfeeds.features.cluster.setup import ProcessGroup, SharedGroup
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.xmpp.router import StanzaRouter
+from smartfeeds.xmpp.stanza_side import StanzaSide
 from smartfeeds.xmpp.stream import ComponentStream
 from support.component import settings
 from unit.delivery.test_ownership import Locks, Table
@@ -34,9 +37,6 @@ class Stream:
     def __init__(self) -> None:
         self.drops: list[str] = []
 
-    def receive_stanza(self, topic: LetterTopic, data: bytes) -> None:
-        raise AssertionError((topic, data))
-
     def drop(self, condition: str) -> None:
         self.drops.append(condition)
 
@@ -47,13 +47,14 @@ class Process:
     def __init__(self, link: str = "always") -> None:
         self.online = asyncio.Event()
         self.stream = Stream()
-        self.group = ProcessGroup(
+        self.group = SharedGroup(
             settings(1, "postgresql://localhost/feeds", component={"link": link}),
             cast(FeedService, None),
             ChangeNotifier(),
             self._spawn,
         )
-        self.group.attach(cast(ComponentStream, self.stream), self.online)
+        router = cast(StanzaRouter, SimpleNamespace(addresses=None, start=None))
+        self.group.attach(GroupLink(cast(ComponentStream, self.stream), self.online, router, StanzaSide()))
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> "asyncio.Task[None]":
         return asyncio.create_task(work, name=name)
@@ -82,7 +83,7 @@ async def test_process_that_stops_passes_stanzas_to_one_with_a_link_only() -> No
     for process in (first, second, first):
         await process.step()
     first.group.leave()
-    assert first.group.has_others() and not first.group.relay.hand_over(etree.fromstring(REQUEST))
+    assert first.group.letters.has_others() and not first.group.relay.hand_over(etree.fromstring(REQUEST))
 
     second.online.set()
     for process in (second, first):
@@ -97,10 +98,10 @@ async def test_link_whose_lease_was_lost_while_it_was_opened_is_closed(table: Ta
     process = Process("lease")
     await process.step()
     await process.group.ownership.await_link()
-    assert process.group.check_lease() and process.stream.drops == []
+    assert process.group.has_lease() and process.stream.drops == []
     await process.group.ownership.note_lost("the database restarts")
     process.stream.drops.clear()  # the connection did not exist yet
-    assert not process.group.check_lease()
+    assert not process.group.has_lease()
     assert process.stream.drops == ["lease-lost"]
     assert table.link is None
 
@@ -112,12 +113,12 @@ async def test_link_of_a_process_that_may_have_it_stays(link: str) -> None:
     await process.step()
     if link == "lease":
         await process.group.ownership.await_link()
-    assert process.group.check_lease() and process.stream.drops == []
+    assert process.group.has_lease() and process.stream.drops == []
 
 
 async def test_report_has_the_group_where_the_database_may_have_one() -> None:
     """The status file of a process with a file of its own says nothing of processes that cannot be."""
-    alone = ProcessGroup(settings(1, "sqlite:///feeds.db"), cast(FeedService, None), ChangeNotifier(), Process()._spawn)
+    alone = ProcessGroup(settings(1, "sqlite:///feeds.db"), cast(FeedService, None), Process()._spawn)
     assert alone.report() == {}
     process = Process()
     await process.step()

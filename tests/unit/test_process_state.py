@@ -57,7 +57,8 @@ STATES = {
     "delivery.dispatcher.Dispatcher": OWNED,  # PG-070, PG-071
     "delivery.lane.DeliveryLane": OWNED,  # PG-070
     "features.cluster.letters.Letterbox": LOCAL,
-    "features.cluster.ownership.Ownership": LOCAL,
+    "delivery.ownership.SoleOwnership": LOCAL,
+    "features.cluster.ownership.SharedOwnership": LOCAL,
     "delivery.turns.DeliveryTurns": OWNED,
     "delivery.turns.HostPlaces": OWNED,
     "http.byte_cache.ByteCache": LOCAL,  # the classes that have one are below

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
     from smartfeeds.app.config import Settings
     from smartfeeds.app.config_types import SettingsSection
+    from smartfeeds.app.group import Group, Spawn
     from smartfeeds.delivery.changes import ChangeNotifier
     from smartfeeds.delivery.dispatcher import Dispatcher
-    from smartfeeds.features.cluster.letters import Letterbox
+    from smartfeeds.delivery.letters import Letters
     from smartfeeds.features.polling.poller import PollClients
     from smartfeeds.features.polling.tools import SourceTools
     from smartfeeds.http.side import HttpSide
@@ -60,7 +61,7 @@ class Host:
     dispatcher: "Dispatcher"
     link: "ComponentStream"
     send: Callable[[bytes], object]
-    letters: "Letterbox"
+    letters: "Letters"
     tools: "SourceTools"
     fetchers: "PollClients"
     limiter: "HostLimiter"
@@ -124,6 +125,8 @@ class Feature:
     """Makes what runs, once, before the start, and after what the features in `needs` run."""
     row_readers: "Callable[[], tuple[RowReader, ...]] | None" = None
     """How its rows are read, for `smartfeeds doctor`."""
+    group: "Callable[[Settings, FeedService, ChangeNotifier, Spawn], Group] | None" = None
+    """Makes this process one of several on a database. One feature at most has it."""
 
 
 def in_order(features: Iterable[Feature]) -> list[Feature]:

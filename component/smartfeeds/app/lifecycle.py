@@ -16,7 +16,8 @@ import structlog
 from smartfeeds import __version__, system
 from smartfeeds.app.background import BackgroundTasks
 from smartfeeds.app.config import Settings
-from smartfeeds.app.feature import Host, run_all
+from smartfeeds.app.feature import Host, Work, run_all
+from smartfeeds.app.group import GroupLink, make_group
 from smartfeeds.app.http_setup import add_parts, http_options
 from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
@@ -27,7 +28,9 @@ from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.duties import Duty
 from smartfeeds.delivery.indexing import Indexer
+from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
@@ -35,8 +38,6 @@ from smartfeeds.features.accounts.setup import SharedSignIns
 from smartfeeds.features.administration.adhoc_process import encode_announcement
 from smartfeeds.features.administration.process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.features.bot.setup import make_bot, stanza_side
-from smartfeeds.features.cluster.setup import ProcessGroup
-from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
 from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.settings import MirrorSettings
 from smartfeeds.features.mirrors.stream_link import StreamLink
@@ -114,7 +115,7 @@ class App:
         clock = clock or system.now_us
         self.changes = ChangeNotifier()
         self.service = open_service(settings, self.changes.announce, clock)
-        self.group = ProcessGroup(settings, self.service, self.changes, self.tasks.spawn)
+        self.group = make_group(settings, self.service, self.changes, self.tasks.spawn)
         self.ownership = self.group.ownership
         self._draining = False
         self.files = FileFolder(settings.store.files_folder)
@@ -133,8 +134,6 @@ class App:
             bounds=QueueBounds.of(settings.limits.in_flight, settings.pubsub.page_max),
             software_version=__version__,
             relay=self.group.relay,
-            on_shared=lambda element: self.shared.note(element),
-            shares=lambda message: self.shared.concerns(message),
         )
         outbox = self.stream.outbox
         self.availability = Availability()
@@ -217,7 +216,6 @@ class App:
             self._stanzas,
             RouterTools(session_key(secret, domain), observe_request, settings.pubsub.stanza_bytes, clock),
         )
-        self.shared = SharedStanzas(self.router.addresses, self._stanzas, self.router.start)
         self._done: Counter[type[Request]] = Counter()
         self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         self._operations = ServiceOperations(
@@ -266,16 +264,24 @@ class App:
             random=random.random,
             pace=Pace(**settings.link.model_dump(exclude={"answer_s"})),
             on_online=self._on_online,
-            may_connect=self.ownership.await_link if settings.component.link == "lease" else None,
-            processes=self.group.link_count,
+            may_connect=self.group.may_connect,
+            burst=self.group.burst,
         )
-        self.group.attach(self.stream, self.online)
-        self.group.add_duties(self._indexer, self.polls)
+        self.group.attach(GroupLink(self.stream, self.online, self.router, self._stanzas))
+        for name, work in self._duties():
+            self.ownership.register(Duty(name, work, self.tasks.spawn))
+
+    def _duties(self) -> Iterator[tuple[str, Work]]:
+        """Yields the works that one process at a time does."""
+        yield "filter index", self._indexer.run
+        for sweep in SWEEPS:
+            yield sweep.name, partial(sweep.run, self.service)
+        yield from self.polls.duties()
         for running in self._running:
-            self.group.add(running.duties)
+            yield from running.duties
 
     def _on_online(self) -> None:
-        if not self.group.check_lease():
+        if not self.group.has_lease():
             return
         if self.bot is not None:
             self.bot.rooms.reset()
@@ -418,7 +424,7 @@ class App:
             connects=self.supervisor.connects,
             pings=self.supervisor.pings,
             processes=self.ownership.processes,
-            shards=self.ownership.reading().shards,
+            shards=len(self.ownership.owned),
             **(self.site.readings() if self.site is not None else {}),
         )
 

@@ -133,7 +133,7 @@ class ConsumerKind:
     one by one. With `on_demand` the store does not list the consumers that are behind, so those that are followed are
     woken when the deliveries resume. `starts` deliveries start together, the next ones after `pause_s` seconds (0: in
     the next turn of the event loop). With `stored` every consumer of the kind in the store is served, also one that
-    another process has added.
+    another process has added. A consumer belongs to the shard of its feed, or to that of its name with `by_name`.
     """
 
     deliverer: Deliverer
@@ -149,3 +149,4 @@ class ConsumerKind:
     every_feed: bool = False
     on_demand: bool = False
     stored: bool = False
+    by_name: bool = False

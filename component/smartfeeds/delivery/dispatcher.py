@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Collection, Mapping
 from functools import partial
+from typing import Final
 
 import structlog
 
@@ -17,12 +18,11 @@ from smartfeeds.core.view import Order
 from smartfeeds.delivery.changes import RETRY_S
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition
 from smartfeeds.delivery.lane import DeliveryLane
+from smartfeeds.delivery.letters import Letters, LetterTopic
+from smartfeeds.delivery.ownership import Ownership, SoleOwnership
+from smartfeeds.delivery.shards import shard_of_name, shard_of_node
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import StoreError
-from smartfeeds.features.cluster.letter import LetterTopic
-from smartfeeds.features.cluster.letters import Letterbox
-from smartfeeds.features.cluster.ownership import Ownership, sole_ownership
-from smartfeeds.features.cluster.shards import shard_of_consumer
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -32,6 +32,7 @@ MARKS_FLUSH_S = 0.25  # after a crash at most this much is delivered twice
 # How long a stop waits for deliveries in flight. A recipient's server that answers within it spares the repetition of a
 # batch after the restart.
 GRACE_S = 1.0
+ATTEMPT: Final = LetterTopic("attempt")  # of a delivery, to be made now
 POSITIONS = 10_000  # positions in memory beyond which those that the store has too are forgotten
 
 # A consumer, its marks, and why it waits if it does.
@@ -52,16 +53,16 @@ class Dispatcher:
         service: FeedService,
         timing: DeliveryTiming,
         ownership: Ownership | None = None,
-        letters: Letterbox | None = None,
+        letters: Letters | None = None,
     ) -> None:
         self._service = service
-        self._letters = letters
-        if letters is not None:
-            letters.read(LetterTopic.ATTEMPT, self._receive_attempt)
-        self.ownership = ownership or sole_ownership(service)
+        self._letters = letters or Letters()
+        self._letters.read(ATTEMPT, self._receive_attempt)
+        self.ownership: Ownership = ownership or SoleOwnership(service)
         self.ownership.register(self)
         self._timing = timing
         self._lanes: dict[str, DeliveryLane] = {}
+        self._by_name: set[str] = set()  # the kinds whose consumers belong to the shard of their name
         self._unsaved: set[Consumer] = set()
         self._waiting: set[Consumer] = set()  # consumers that may have a wait in the store
         self._requested: set[Consumer] = set()  # consumers whose stored request to retry is being served
@@ -69,9 +70,19 @@ class Dispatcher:
 
     def register(self, name: str, kind: ConsumerKind) -> None:
         """Adds a kind of consumers."""
-        self._lanes[name] = DeliveryLane(
-            name, kind, self._timing, self._moved, self._remove, self.ownership.owns_consumer
-        )
+        self._lanes[name] = DeliveryLane(name, kind, self._timing, self._moved, self._remove, self.owns)
+        if kind.by_name:
+            self._by_name.add(name)
+
+    def shard_of(self, consumer: Consumer) -> int:
+        """Returns the shard of a consumer: that of its feed, or that of its name."""
+        if consumer.kind in self._by_name:
+            return shard_of_name(consumer.name)
+        return shard_of_node(consumer.node_no)
+
+    def owns(self, consumer: Consumer) -> bool:
+        """Whether this process delivers to a consumer."""
+        return self.ownership.owns(self.shard_of(consumer))
 
     @property
     def busy(self) -> bool:
@@ -88,7 +99,7 @@ class Dispatcher:
                 self._waiting.add(consumer)
                 if is_retry_request(wait):
                     self._requested.add(consumer)
-                if consumer not in lane.positions and self.ownership.owns_consumer(consumer):
+                if consumer not in lane.positions and self.owns(consumer):
                     lane.waits.setdefault(consumer, wait)
         lane.resume(behind.get(name, ()))
 
@@ -98,19 +109,17 @@ class Dispatcher:
             return  # `resume` reads the marks
         behind, waits = await self._service.read(_read_states)
         for consumer, wait in waits:
-            if consumer.kind in self._lanes and shard_of_consumer(consumer) in shards:
+            if consumer.kind in self._lanes and self.shard_of(consumer) in shards:
                 self._waiting.add(consumer)
                 self._lane(consumer).waits[consumer] = wait
         for name, lane in self._lanes.items():
-            lane.resume_shards(behind.get(name, ()), lambda consumer: shard_of_consumer(consumer) in shards)
+            lane.resume_shards(behind.get(name, ()), lambda consumer: self.shard_of(consumer) in shards)
 
     async def end(self, shards: frozenset[int]) -> None:
         """Ends the deliveries of shards and stores their marks. Raises StoreError."""
         lanes = self._lanes.values()
         try:
-            await asyncio.gather(
-                *(lane.release(lambda each: shard_of_consumer(each) in shards, GRACE_S) for lane in lanes)
-            )
+            await asyncio.gather(*(lane.release(lambda each: self.shard_of(each) in shards, GRACE_S) for lane in lanes))
             await self.save_marks()
         finally:
             # Marks that were not stored are lost: later they would replace those of the next owner.
@@ -119,14 +128,14 @@ class Dispatcher:
     def drop(self, shards: frozenset[int]) -> None:
         """Cancels the deliveries of shards. Their marks belong to another process now."""
         for lane in self._lanes.values():
-            lane.cancel(lambda each: shard_of_consumer(each) in shards)
+            lane.cancel(lambda each: self.shard_of(each) in shards)
         self._forget(shards)
 
     def _forget(self, shards: frozenset[int]) -> None:
         for lane in self._lanes.values():
-            lane.drop_positions(lambda each: shard_of_consumer(each) in shards)
+            lane.drop_positions(lambda each: self.shard_of(each) in shards)
         for consumers in (self._unsaved, self._waiting, self._requested):
-            consumers -= {each for each in consumers if shard_of_consumer(each) in shards}
+            consumers -= {each for each in consumers if self.shard_of(each) in shards}
 
     async def pause(self, name: str) -> None:
         """Cancels the deliveries of a kind."""
@@ -151,7 +160,7 @@ class Dispatcher:
         for consumer, wait in waits:
             # The request comes from another process (`smartfeeds consumer retry`). The failure here may be newer than
             # the stored one, so only an explicit request may replace it.
-            is_mine = consumer.kind in self._lanes and self.ownership.owns_consumer(consumer)
+            is_mine = consumer.kind in self._lanes and self.owns(consumer)
             if is_mine and is_retry_request(wait):
                 self._waiting.add(consumer)
                 self._requested.add(consumer)
@@ -178,7 +187,7 @@ class Dispatcher:
     def add(self, consumer: Consumer) -> None:
         """Delivers to a consumer that this process has just stored, whichever process serves it."""
         self.follow(consumer)
-        if not self.ownership.owns_consumer(consumer):
+        if not self.owns(consumer):
             self.hurry(consumer)
 
     def hurry(self, consumer: Consumer) -> None:
@@ -193,9 +202,8 @@ class Dispatcher:
         """Makes the next attempt now, here or in the process that serves the consumer. If none serves it yet, the next
         owner makes the attempt when it is due."""
         lane = self._lane(consumer)
-        if not self.ownership.owns_consumer(consumer):
-            if self._letters is not None:
-                self._letters.share(LetterTopic.ATTEMPT, json.dumps([*consumer, forgives]).encode())
+        if not self.owns(consumer):
+            self._letters.share(ATTEMPT, json.dumps([*consumer, forgives]).encode())
         elif forgives:
             lane.forgive(consumer)
         else:
@@ -204,7 +212,7 @@ class Dispatcher:
     def _receive_attempt(self, body: bytes) -> None:
         node_no, name, forgives = json.loads(body)
         consumer = Consumer(node_no, name)
-        if consumer.kind in self._lanes and self.ownership.owns_consumer(consumer):
+        if consumer.kind in self._lanes and self.owns(consumer):
             self._lane(consumer).follow_stored(consumer)
             self._attempt(consumer, forgives=forgives)
 
@@ -269,7 +277,7 @@ class Dispatcher:
         await self._service.write(lambda tx, _context: tx.remove_consumer(consumer))
 
     def _moved(self, consumer: Consumer) -> None:
-        if not self.ownership.owns_consumer(consumer) and consumer not in self._lane(consumer).tasks:
+        if not self.owns(consumer) and consumer not in self._lane(consumer).tasks:
             return
         self._unsaved.add(consumer)
         if self._saver is None or self._saver.done():

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 
-from smartfeeds.features.cluster.shards import shard_of_name
+from smartfeeds.delivery.shards import shard_of_name
 
 
 class Duty:
-    """Background work that runs while this process owns the shard of its name (`features.cluster.ownership.ShardWork`).
+    """Background work that runs while this process owns the shard of its name (`ownership.ShardWork`).
 
     `work` returns the coroutine of the work, which runs for ever. `spawn` starts it.
     """

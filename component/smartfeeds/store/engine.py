@@ -13,7 +13,7 @@ from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
-from smartfeeds.features.cluster.database_state import DatabaseState
+from smartfeeds.store.database_state import DatabaseState
 from smartfeeds.store.sql_tables import Table
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ import psycopg
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, UnknownOutcomeError
-from smartfeeds.features.cluster.database_state import DatabaseState
+from smartfeeds.store.database_state import DatabaseState
 from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T, TransientError
 from smartfeeds.store.postgres_ahead import look_ahead
 from smartfeeds.store.postgres_commits import LastCommit

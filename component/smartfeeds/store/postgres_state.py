@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from smartfeeds.features.cluster.database_state import STANDBY_STATES, DatabaseState
+from smartfeeds.store.database_state import STANDBY_STATES, DatabaseState
 from smartfeeds.store.engine import Row
 
 # What the limits permit beside the connections of the expression `client`, which lists them. NULL is no limit, and

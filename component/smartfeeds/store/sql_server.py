@@ -1,6 +1,6 @@
 """The state of the database server, read by the statements of its engine."""
 
-from smartfeeds.features.cluster.database_state import DatabaseState
+from smartfeeds.store.database_state import DatabaseState
 from smartfeeds.store.sql_nodes import NodeReads
 
 

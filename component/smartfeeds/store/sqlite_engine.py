@@ -9,7 +9,7 @@ from pathlib import Path
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
-from smartfeeds.features.cluster.database_state import DatabaseState
+from smartfeeds.store.database_state import DatabaseState
 from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T
 from smartfeeds.store.rows import CORRUPT, STATES
 from smartfeeds.store.sql_tables import Table

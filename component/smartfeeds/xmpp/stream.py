@@ -21,8 +21,6 @@ from slixmpp.stanza import Handshake
 
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import Condition
-from smartfeeds.features.cluster.letter import LetterTopic
-from smartfeeds.features.cluster.relay import StanzaRelay, read_stanza
 from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
 from smartfeeds.xmpp.link import LinkDownError, error_bytes, is_own_ping, own_ping, stream_error, stream_header
 from smartfeeds.xmpp.listeners import Listeners
@@ -35,6 +33,7 @@ from smartfeeds.xmpp.parsing import (
     StreamSyntaxError,
     as_component_stanza,
 )
+from smartfeeds.xmpp.relay import Relay
 from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, domain_of, fault_of, sender_of
 from smartfeeds.xmpp.slixmpp_tree import to_slixmpp
@@ -71,8 +70,7 @@ class ComponentStream(ComponentXMPP):
     it handled the stanza. It must not block or store the element, which keeps its document in memory. `on_full`
     receives the name and attributes of a rejected stanza. `request_bytes` is the size of the largest request.
 
-    Several processes may share the domain; `relay` passes stanzas to them. `on_shared` receives presence that the
-    server has sent to another process, and messages for which `shares` returns True.
+    Several processes may share the domain; `relay` passes stanzas to them.
     """
 
     def __init__(
@@ -87,9 +85,7 @@ class ComponentStream(ComponentXMPP):
         request_bytes: int = REQUEST_BYTES,
         bounds: QueueBounds | None = None,
         software_version: str = "",
-        relay: StanzaRelay | None = None,
-        on_shared: Callable[[etree._Element], object] = lambda _stanza: None,
-        shares: Callable[[etree._Element], bool] = lambda _message: False,
+        relay: Relay | None = None,
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
         self.on_stanza = on_stanza
@@ -103,9 +99,7 @@ class ComponentStream(ComponentXMPP):
         self._stanzas: StanzaParser | None = None
         self._received_bytes = 0
         self._pings = 0
-        self._relay = relay or StanzaRelay()
-        self._on_shared = on_shared
-        self._shares = shares
+        self._relay = relay or Relay()
         self._requests = Requests(self._relay.instance)
         self._listeners = Listeners()
         self._down: LinkDownError | None = None
@@ -418,9 +412,7 @@ class ComponentStream(ComponentXMPP):
             if not is_handed and self._relay.hand_over(element):  # two processes that stop do not pass it to and fro
                 return True
             outcome = self._call_back(element)
-            # Each process knows who is available. The mirror of a message, or the delivery that an error is about, may
-            # be the work of another process.
-            if tag == _PRESENCE or (tag == _MESSAGE and (not outcome or self._shares(element))):
+            if tag != _IQ:
                 self._relay.share(element, outcome)
             if outcome or tag == _PRESENCE:
                 return outcome
@@ -435,17 +427,16 @@ class ComponentStream(ComponentXMPP):
         self._pass_to_slixmpp(element)
         return True
 
-    def receive_stanza(self, topic: LetterTopic, data: bytes) -> None:
-        """Reads a stanza that the server has sent to another process of this domain."""
-        element = read_stanza(data)
-        if topic is LetterTopic.HANDED:
-            self._handle(element, is_handed=True)
-        elif element.tag == _IQ:
+    def receive_handed(self, element: etree._Element) -> None:
+        """Handles a stanza that the server has sent to another process of this domain, which stops."""
+        self._handle(element, is_handed=True)
+
+    def receive_shared(self, element: etree._Element) -> None:
+        """Reads a response or a message that the server has sent to another process of this domain."""
+        if element.tag == _IQ:
             self._requests.resolve(element)
-        elif element.tag == _MESSAGE and not self._shares(element):
-            self._listeners.pass_message(element, self._failed)
         else:
-            self._on_shared(element)
+            self._listeners.pass_message(element, self._failed)
 
     def _call_back(self, element: etree._Element) -> StanzaOutcome:
         """Calls the callback. An exception from it must not end the link for everybody."""

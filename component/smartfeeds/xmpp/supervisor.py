@@ -12,7 +12,6 @@ from typing import Any, Final, Never, TypeVar
 import structlog
 
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.features.cluster.shards import pings_for
 from smartfeeds.telemetry import STREAM_ERRORS
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
@@ -58,7 +57,7 @@ class Supervisor:
     `online` is set while the stream is authenticated. `epoch` counts the successful handshakes, `connects` the
     attempts, `pings` the pings over an idle link. `last_error` is the reason of the latest end or failed attempt, None
     before the first. `on_online` is called after each handshake. `may_connect` returns when this process may connect,
-    None if it always may. `processes` returns how many processes have a link of this domain.
+    None if it always may. `burst` returns how many pings find a sound link.
     """
 
     def __init__(
@@ -71,12 +70,12 @@ class Supervisor:
         pace: Pace,
         on_online: Callable[[], None] = lambda: None,
         may_connect: Callable[[], Coroutine[Any, Any, None]] | None = None,
-        processes: Callable[[], int] = lambda: 1,
+        burst: Callable[[], int] = lambda: 1,
     ) -> None:
         self._link = link
         self._on_online = on_online
         self._may_connect = may_connect
-        self._processes = processes
+        self._burst = burst
         self._clock = clock
         self._sleep = sleep
         self._random = random
@@ -158,7 +157,7 @@ class Supervisor:
             if self._link.received_bytes != received_bytes:
                 continue
             # The server sends each ping to any link of the domain, so a burst finds a sound link.
-            for _ in range(pings_for(self._processes())):
+            for _ in range(self._burst()):
                 self._link.ping()
                 self.pings += 1
             await self._sleep(self._pace.ping_timeout_s)

@@ -1,37 +1,11 @@
-"""The division of feeds and background work between processes."""
+"""The division of shards between processes."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.core.consumers import Consumer
-from smartfeeds.features.cluster.shards import (
-    ALL_SHARDS,
-    FALSE_DROP,
-    SHARDS,
-    Members,
-    pings_for,
-    plan_shards,
-    shard_of_consumer,
-    shard_of_name,
-    shard_of_node,
-    shards_text,
-)
-
-
-def test_consumers_of_a_feed_share_its_shard() -> None:
-    """[TOP-040] An outgoing mirror belongs to the shard of its name, like its incoming direction."""
-    assert shard_of_node(130) == 2
-    assert shard_of_consumer(Consumer(130, "push")) == 2
-    mirror = Consumer(130, "mirror:xmpp:feeds.b.example?;node=plans")
-    assert shard_of_consumer(mirror) == shard_of_name(mirror.name)
-
-
-def test_shard_of_a_name_is_the_same_in_every_process() -> None:
-    assert (shard_of_name("sources"), shard_of_name("files")) == (SOURCES, FILES)
-
-
-SOURCES, FILES = 50, 25
+from smartfeeds.delivery.shards import ALL_SHARDS, SHARDS
+from smartfeeds.features.cluster.shards import FALSE_DROP, Members, pings_for, plan_shards, shards_text
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import asyncio
 
 from smartfeeds.errors import StoreError
 from smartfeeds.features.cluster import database_watch
-from smartfeeds.features.cluster.database_state import DatabaseState
 from smartfeeds.features.cluster.database_watch import DatabaseWatch
 from smartfeeds.features.cluster.group_readings import DatabaseReading, StandbyLagReading, StandbyReading
+from smartfeeds.store.database_state import DatabaseState
 from support.faketime import FakeTime, settle
 
 STATE = DatabaseState(74, 1, 2.5, {"sync": 1, "async": 0}, 4_096)

@@ -30,10 +30,10 @@ from smartfeeds.delivery.deliverer import (
     Skip,
 )
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.shards import ALL_SHARDS
 from smartfeeds.delivery.slices import read_changes
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import LinkError, StoreError
-from smartfeeds.features.cluster.shards import ALL_SHARDS
 from smartfeeds.service.consumers import add_consumer, retry_consumers
 from support.effort import runs
 from support.faketime import settle

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from smartfeeds.delivery.duties import Duty
+from smartfeeds.delivery.shards import ALL_SHARDS, SHARDS, shard_of_name
 from smartfeeds.errors import ConfigError, LinkError, NewerSchemaError, StoreError
-from smartfeeds.features.cluster.locks import ShardLocks, SoleReading
-from smartfeeds.features.cluster.ownership import BEAT_S, Ownership, sole_ownership
-from smartfeeds.features.cluster.shards import ALL_SHARDS, SHARDS, Members, shard_of_name
+from smartfeeds.features.cluster.lock_session import LockView
+from smartfeeds.features.cluster.locks import ShardLocks
+from smartfeeds.features.cluster.ownership import BEAT_S, SharedOwnership
+from smartfeeds.features.cluster.shards import Members
 from smartfeeds.push.fencing import FencedSender
-from support.sqlite_memory import SqliteMemoryStore
 from support.waiting import wait_for
-from support.world import running_world
 
 LEASE_S = 5.0
 
@@ -41,11 +41,11 @@ class Locks:
     def __post_init__(self) -> None:
         self.table.members[self] = False
 
-    async def beat(self) -> SoleReading:
+    async def beat(self) -> LockView:
         if self.error is not None:
             raise self.error
         linked = sum(self.table.members.values())
-        return SoleReading(Members(linked, len(self.table.members) - linked), frozenset(self.table.shards))
+        return LockView(Members(linked, len(self.table.members) - linked), frozenset(self.table.shards))
 
     async def join(self, *, is_linked: bool) -> None:
         self.table.members[self] = is_linked
@@ -106,7 +106,7 @@ class Process:
     def __init__(self, table: Table, start_shard: int = 0) -> None:
         self.table, self.now_s, self.linked = table, 100.0, True
         self.locks: list[Locks] = []
-        self.ownership = Ownership(
+        self.ownership = SharedOwnership(
             self._open,
             lease_s=LEASE_S,
             is_linked=lambda: self.linked,
@@ -446,20 +446,6 @@ async def test_sender_stops_when_the_beat_is_old() -> None:
     assert not sender.online
     with pytest.raises(LinkError, match="another process may deliver"):
         await sender.notify([b"<message/>"])
-
-
-async def test_process_with_a_database_of_its_own_owns_everything_from_the_start_on() -> None:
-    """A hand-over at the start would interrupt the first deliveries."""
-    async with running_world(SqliteMemoryStore()) as world:
-        ownership, work = sole_ownership(world.service), Work()
-        ownership.register(work)
-        await ownership.start()
-        await ownership.step()
-        await ownership.settle()
-
-        assert ownership.owned == ALL_SHARDS
-        assert work.calls == [("begin", ALL_SHARDS)]
-        await ownership.stop()
 
 
 async def test_process_that_starts_counts_before_the_next_beat() -> None:

@@ -10,7 +10,7 @@ import structlog
 
 from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
-from smartfeeds.features.cluster.shards import SHARDS, shard_of_name
+from smartfeeds.delivery.shards import SHARDS, shard_of_name
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirrors import CONFIGURED
 from support.postgres import PostgresServer

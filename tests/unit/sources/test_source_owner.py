@@ -9,7 +9,7 @@ from smartfeeds import system
 from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
-from smartfeeds.features.cluster.shards import SHARDS, shard_of_name
+from smartfeeds.delivery.shards import SHARDS, shard_of_name
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.service.requests import CreateNode

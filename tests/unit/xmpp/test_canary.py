@@ -13,7 +13,7 @@ from smartfeeds.features.cluster import canary
 from smartfeeds.features.cluster.canary import Canary
 from smartfeeds.features.cluster.group_readings import CanaryReading
 from smartfeeds.features.cluster.letter import split_letter
-from smartfeeds.features.cluster.relay import StanzaRelay
+from smartfeeds.features.cluster.relay import StanzaRelay, read_stanza
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
 from support.faketime import FakeTime, settle
@@ -99,9 +99,7 @@ async def opened(server: TestServer, domain: str, names: str) -> AsyncIterator[l
         return True
 
     def pass_on(stream: ComponentStream, data: bytes) -> None:
-        topic, stanza = split_letter(data)
-        assert topic is not None
-        stream.receive_stanza(topic, stanza)
+        stream.receive_shared(read_stanza(split_letter(data)[1]))
 
     async with AsyncExitStack() as stack:
         for name in names:

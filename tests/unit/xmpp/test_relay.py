@@ -3,7 +3,7 @@
 import pytest
 from lxml import etree
 
-from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS, LetterTopic, split_letter
+from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS, HANDED, SHARED, split_letter
 from smartfeeds.features.cluster.relay import StanzaRelay, read_stanza
 
 NS = "jabber:component:accept"
@@ -36,7 +36,7 @@ def test_response_goes_to_the_process_that_has_asked() -> None:
     assert relay(post).return_answer(stanza("<iq type='result' id='call-b-1'/>"))
     ((recipient, data),) = post.letters
     topic, body = split_letter(data)
-    assert (recipient, topic, read_stanza(body).get("id")) == ("b", LetterTopic.SHARED, "call-b-1")
+    assert (recipient, topic, read_stanza(body).get("id")) == ("b", SHARED, "call-b-1")
 
 
 def test_own_response_and_request_stay() -> None:
@@ -73,7 +73,7 @@ def test_process_that_stops_passes_requests_on_but_keeps_its_responses() -> None
     assert not leaving.hand_over(stanza("<iq type='result' id='call-a-1'/>"))
     assert leaving.hand_over(stanza("<iq type='get' id='1'/>"))
     ((recipient, data),) = post.letters
-    assert (recipient, split_letter(data)[0]) == (ANY_PROCESS, LetterTopic.HANDED)
+    assert (recipient, split_letter(data)[0]) == (ANY_PROCESS, HANDED)
 
 
 def test_presence_is_shown_to_all_others() -> None:
@@ -82,4 +82,4 @@ def test_presence_is_shown_to_all_others() -> None:
     relay(post).share(stanza("<presence/>"))
     relay(post, has_others=False).share(stanza("<presence/>"))
     ((recipient, data),) = post.letters
-    assert (recipient, split_letter(data)[0]) == (EVERY_PROCESS, LetterTopic.SHARED)
+    assert (recipient, split_letter(data)[0]) == (EVERY_PROCESS, SHARED)

@@ -10,13 +10,12 @@ from functools import partial
 
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.delivery.letters import Letters
 from smartfeeds.features.accounts.http_auth import CONFIRM, Confirmation, encode_confirm, read_confirmation
 from smartfeeds.features.accounts.sessions import SWEEP
-from smartfeeds.features.accounts.sign_in_letters import read_sign_ins, write_sign_ins
+from smartfeeds.features.accounts.sign_in_letters import CONFIRMATION, SIGN_INS, read_sign_ins, write_sign_ins
 from smartfeeds.features.accounts.sign_ins import SignIn, SignIns
 from smartfeeds.features.accounts.tokens import BearerTokens
-from smartfeeds.features.cluster.letter import LetterTopic
-from smartfeeds.features.cluster.letters import Letterbox
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.stanza_side import ANY_TYPE, StanzaSide
 
@@ -47,7 +46,7 @@ class SharedSignIns:
         self,
         domain: str,
         clock: Callable[[], int],
-        letters: Letterbox,
+        letters: Letters,
         send: Callable[[bytes], object],
         *,
         requests: bool,
@@ -59,8 +58,8 @@ class SharedSignIns:
         self._clock = clock
         self._letters = letters
         self._send = send
-        letters.read(LetterTopic.SIGN_INS, self._receive)
-        letters.read(LetterTopic.CONFIRMATION, self._receive_confirmation)
+        letters.read(SIGN_INS, self._receive)
+        letters.read(CONFIRMATION, self._receive_confirmation)
         letters.greet(lambda: self._share(*self.sign_ins))
 
     @property
@@ -84,11 +83,11 @@ class SharedSignIns:
         is_known = sign_ins.answer(confirmation.code, user, accepted=confirmation.accepted) is not None
         if not is_known and sign_ins.admits(user):
             body = json.dumps([confirmation.code, str(user), confirmation.accepted])
-            self._letters.share(LetterTopic.CONFIRMATION, body.encode())
+            self._letters.share(CONFIRMATION, body.encode())
 
     def _share(self, *sign_ins: SignIn) -> None:
         if sign_ins:
-            self._letters.share(LetterTopic.SIGN_INS, write_sign_ins(sign_ins, self._clock()))
+            self._letters.share(SIGN_INS, write_sign_ins(sign_ins, self._clock()))
 
     def _receive(self, body: bytes) -> None:
         for sign_in in read_sign_ins(body, self._clock()):

@@ -3,10 +3,14 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.delivery.letters import LetterTopic
 from smartfeeds.features.accounts.sign_ins import SignIn, SignInState
+
+SIGN_INS: Final = LetterTopic("sign-ins")
+CONFIRMATION: Final = LetterTopic("confirmation")  # of a sign-in that the sender does not know
 
 
 def write_sign_ins(sign_ins: Iterable[SignIn], now_us: int) -> bytes:

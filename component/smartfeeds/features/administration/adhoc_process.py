@@ -6,6 +6,7 @@ The fields of announcements, stop and restart have the names of XEP-0133 section
 from functools import partial
 
 from smartfeeds.core.text import attribute, escape
+from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.administration.process import (
     MAX_DELAY_S,
     MAX_TEXT_BYTES,
@@ -20,7 +21,6 @@ from smartfeeds.features.administration.process import (
     Statistics,
     StopService,
 )
-from smartfeeds.features.cluster.shards import SHARDS
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.service.standing import Audience
 from smartfeeds.telemetry import LOG_LEVELS

@@ -18,6 +18,7 @@ from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.core.rates import Rate
 from smartfeeds.delivery.deliverer import StanzaSender
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.letters import Letters
 from smartfeeds.errors import StoreError
 from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot import rows
@@ -28,7 +29,7 @@ from smartfeeds.features.bot.conversation import Conversation, FeedReader, Reply
 from smartfeeds.features.bot.delivery import Call, ChatSender, parse_message_id
 from smartfeeds.features.bot.follows import KIND
 from smartfeeds.features.bot.render import NAME_CHARACTERS, Links, cut
-from smartfeeds.features.bot.room_letters import read_news, write_news
+from smartfeeds.features.bot.room_letters import ROOM, read_news, write_news
 from smartfeeds.features.bot.room_verifier import RoomVerifier
 from smartfeeds.features.bot.rooms import PASSWORD, Requester, Rooms
 from smartfeeds.features.bot.schedule import find_zone
@@ -44,9 +45,6 @@ from smartfeeds.features.bot.stanzas import (
     encode_message,
     encode_receipt,
 )
-from smartfeeds.features.cluster.letter import LetterTopic
-from smartfeeds.features.cluster.letters import Letterbox
-from smartfeeds.features.cluster.shards import shard_of_consumer
 from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.context import is_admin, refusal_of
 from smartfeeds.service.feeds import FeedService
@@ -103,7 +101,7 @@ class Bot:
         clock: Callable[[], int],
         monotonic: Callable[[], float],
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
-        letters: Letterbox,
+        letters: Letters,
     ) -> None:
         self._service = service
         self._dispatcher = dispatcher
@@ -123,10 +121,10 @@ class Bot:
             on_removed=self._serve,
             monotonic=monotonic,
             is_room=RoomVerifier(call, monotonic).is_room,
-            share=lambda news: letters.share(LetterTopic.ROOM, write_news(news)),
+            share=lambda news: letters.share(ROOM, write_news(news)),
             has_others=letters.has_others,
         )
-        letters.read(LetterTopic.ROOM, lambda body: self.rooms.receive(read_news(body)))
+        letters.read(ROOM, lambda body: self.rooms.receive(read_news(body)))
         self.sender = ChatSender(
             service,
             outbox,
@@ -164,7 +162,7 @@ class Bot:
         """Reads which deliveries failed before this process served their feeds, so that a message of the recipient
         starts them again. Raises StoreError."""
         for consumer, _ in await self._service.read(lambda tx, _context: tx.failures()):
-            if consumer.kind == KIND and shard_of_consumer(consumer) in shards:
+            if consumer.kind == KIND and self._dispatcher.shard_of(consumer) in shards:
                 self.sender.note_failed(consumer)
 
     async def end(self, shards: frozenset[int]) -> None:

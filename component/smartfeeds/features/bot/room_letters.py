@@ -6,8 +6,12 @@ answer.
 
 import json
 from dataclasses import dataclass, field
+from typing import Final
 
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.delivery.letters import LetterTopic
+
+ROOM: Final = LetterTopic("room")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from smartfeeds import system
 from smartfeeds.app.config import Settings
 from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.letters import Letters
 from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot.bot import Bot, BotOptions
 from smartfeeds.features.bot.delivery import is_message_id
@@ -18,7 +19,6 @@ from smartfeeds.features.bot.stanzas import (
     RoomPresence,
     read_room_presence,
 )
-from smartfeeds.features.cluster.letters import Letterbox
 from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.presence.states import Availability
 from smartfeeds.service.answers import Handle
@@ -78,7 +78,7 @@ def make_bot(
     finder: FeedFinder,
     availability: Availability,
     clock: Callable[[], int],
-    letters: Letterbox,
+    letters: Letters,
 ) -> Bot | None:
     """Returns the bot, or None if it is switched off."""
     if not settings.bot.enabled:

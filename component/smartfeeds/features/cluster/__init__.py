@@ -1,6 +1,14 @@
 """Several processes with one database: ownership, letters between them, shards and the canary."""
 
+from typing import TYPE_CHECKING
+
 from smartfeeds.app.feature import Feature
+
+if TYPE_CHECKING:
+    from smartfeeds.app.config import Settings
+    from smartfeeds.app.group import Group, Spawn
+    from smartfeeds.delivery.changes import ChangeNotifier
+    from smartfeeds.service.feeds import FeedService
 
 
 def _metrics() -> tuple[type, ...]:
@@ -16,4 +24,10 @@ def _metrics() -> tuple[type, ...]:
     )
 
 
-CLUSTER = Feature("cluster", metrics=_metrics)
+def _group(settings: "Settings", service: "FeedService", changes: "ChangeNotifier", spawn: "Spawn") -> "Group":
+    from smartfeeds.features.cluster.setup import make_process_group
+
+    return make_process_group(settings, service, changes, spawn)
+
+
+CLUSTER = Feature("cluster", metrics=_metrics, group=_group)

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from smartfeeds.delivery.changes import failures_logged
-from smartfeeds.features.cluster.database_state import DatabaseState
 from smartfeeds.features.cluster.group_readings import DatabaseReading, StandbyLagReading, StandbyReading
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.database_state import DatabaseState
 
 # The statements take 2 ms beside the server, on a connection for reads, so they delay neither the event loop nor beats.
 PAUSE_S = 15.0

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from smartfeeds.delivery.letters import Letters, LetterTopic
 from smartfeeds.errors import StoreError
-from smartfeeds.features.cluster.letter import EVERY_PROCESS, LetterTopic, split_letter, write_letter
+from smartfeeds.features.cluster.letter import EVERY_PROCESS, split_letter, write_letter
 
 # Letters that wait for the database. It may be away, a stranger may send stanzas faster than it stores them, and a
 # process that connects receives the presence of all contacts at once.
@@ -21,7 +22,7 @@ RETRY_S = 0.5
 _log = structlog.get_logger()
 
 
-class Letterbox:
+class Letterbox(Letters):
     """Posts the letters of this process in their order, and passes on those that arrive.
 
     `send` sends one letter to a process, or raises StoreError; then it is repeated. `has_others` returns whether there
@@ -37,7 +38,7 @@ class Letterbox:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._send = send
-        self.has_others = has_others
+        self._has_others = has_others
         self._clock = clock
         self._sleep = sleep
         self._readers: dict[LetterTopic, Callable[[bytes], object]] = {}
@@ -48,6 +49,10 @@ class Letterbox:
         self._is_closing = False
         self._lost = 0
         self._reason = ""
+
+    def has_others(self) -> bool:
+        """Returns whether there are other processes."""
+        return self._has_others()
 
     def read(self, topic: LetterTopic, reader: Callable[[bytes], object]) -> None:
         """Passes the bodies of a topic to this reader."""
@@ -83,7 +88,7 @@ class Letterbox:
     def receive(self, letter: bytes) -> None:
         """Passes a letter to the reader of its topic."""
         topic, body = split_letter(letter)
-        reader = None if topic is None else self._readers.get(topic)
+        reader = self._readers.get(topic)
         if reader is not None:
             reader(body)
 

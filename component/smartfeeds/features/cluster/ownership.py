@@ -1,31 +1,20 @@
-"""Which work this process does: the ownership of shards (docs/scaling.md).
-
-Each feed, and each piece of background work, belongs to a shard, and a shard has one owner among the processes on a
-database. A process with a database of its own owns all shards, by the same code.
-"""
+"""The ownership of shards by one of several processes on a database (docs/scaling.md)."""
 
 import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
-from smartfeeds.core.consumers import Consumer
 from smartfeeds.delivery.changes import RETRY_S, failures_logged
+from smartfeeds.delivery.ownership import ShardWork
+from smartfeeds.delivery.shards import ALL_SHARDS, shard_of_name
 from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.features.cluster.group_readings import OwnershipReading
-from smartfeeds.features.cluster.locks import ShardLocks, SoleLocks
-from smartfeeds.features.cluster.shards import (
-    ALL_SHARDS,
-    Members,
-    plan_shards,
-    shard_of_consumer,
-    shard_of_name,
-    shards_text,
-)
-from smartfeeds.service.feeds import FeedService
+from smartfeeds.features.cluster.locks import ShardLocks
+from smartfeeds.features.cluster.shards import Members, plan_shards, shards_text
 from smartfeeds.store.base import WriteTx
 
 T = TypeVar("T")
@@ -36,25 +25,11 @@ LETTERS_S: Final = 60.0  # between two removals of letters that nobody has read
 _log = structlog.get_logger()
 
 
-class ShardWork(Protocol):
-    """Work that depends on the ownership of shards."""
-
-    async def begin(self, shards: frozenset[int]) -> None:
-        """Starts the work of shards that this process owns now. Raises StoreError."""
-
-    async def end(self, shards: frozenset[int]) -> None:
-        """Ends the work of shards, and stores its state. They are unlocked afterwards. Raises StoreError."""
-
-    def drop(self, shards: frozenset[int]) -> None:
-        """Ends the work of shards at once, and stores nothing: another process may own them already."""
-
-
-class Ownership:
+class SharedOwnership:
     """The shards of this process. `start` and `stop` are called once; `run` runs in between.
 
     `open_locks` opens the locks. Without a beat for `lease_s` seconds of `clock` they are lost, and nothing is owned.
-    `is_linked` returns whether this process can send over XMPP now. `start_shard` differs between processes. `locks`
-    are open locks that have every shard.
+    `is_linked` returns whether this process can send over XMPP now. `start_shard` differs between processes.
     """
 
     def __init__(
@@ -64,7 +39,6 @@ class Ownership:
         lease_s: float,
         is_linked: Callable[[], bool],
         start_shard: int = 0,
-        locks: ShardLocks | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
@@ -74,16 +48,16 @@ class Ownership:
         self._start_shard = start_shard
         self._clock = clock
         self._sleep = sleep
-        self._locks = locks
+        self._locks: ShardLocks | None = None
         self._works: list[ShardWork] = []
-        self._owned: frozenset[int] = frozenset() if locks is None else ALL_SHARDS
+        self._owned: frozenset[int] = frozenset()
         self._members = Members(0, 0)
-        self._joined_linked = locks is not None  # the locks of a sole process count it with its link
+        self._joined_linked = False
         self._has_link = False
         self._is_leaving = False
         self._runner: asyncio.Task[None] | None = None
         self._is_over = False  # also a beat outside of `run` opens no locks any more
-        self._beat_s = -math.inf if locks is None else clock()
+        self._beat_s = -math.inf
         self._last_beat_s = clock()  # of any locks; of the start before the first one
         self._letters_s = -math.inf
         self._moving: asyncio.Task[None] | None = None
@@ -108,10 +82,6 @@ class Ownership:
     def owns(self, shard: int) -> bool:
         """Whether this process does the work of a shard."""
         return shard in self._owned and self.is_current
-
-    def owns_consumer(self, consumer: Consumer) -> bool:
-        """Whether this process delivers to a consumer."""
-        return self.owns(shard_of_consumer(consumer))
 
     def owns_name(self, name: str) -> bool:
         """Whether this process does the background work of this name."""
@@ -147,10 +117,7 @@ class Ownership:
 
     async def start(self) -> None:
         """Opens the locks, takes a share of the shards, and begins their work. Raises StoreError."""
-        owned = self._owned
         await self._beat()
-        if owned:
-            await self._begin(owned)
         # A lock session that is lost meanwhile ends the move, but not the start: `run` opens another one.
         await self.settle()
 
@@ -177,7 +144,7 @@ class Ownership:
         if self._is_over:
             return  # a new lock session would count this process among the others
         try:
-            async with asyncio.timeout(None if math.isinf(self._lease_s) else self._lease_s):
+            async with asyncio.timeout(self._lease_s):
                 await self._beat()
         except NewerSchemaError as error:
             await self._lose(str(error))
@@ -313,7 +280,7 @@ class Ownership:
             with failures_logged():
                 await work.end(shards)
         await locks.unlock(shards)
-        if shards and math.isfinite(self._lease_s):  # otherwise this process is the only one
+        if shards:
             _log.info("shards_released", shards=shards_text(shards))
 
     async def _lose(self, reason: str) -> None:
@@ -333,12 +300,3 @@ class Ownership:
             _log.error("shards_lost", shards=shards_text(lost), reason=reason)
             with failures_logged():
                 await locks.close()
-
-
-def sole_ownership(service: FeedService) -> Ownership:
-    """Returns the ownership of a process with a database of its own: it owns all shards, also before `start`."""
-
-    async def open_locks() -> ShardLocks:
-        return SoleLocks(service)
-
-    return Ownership(open_locks, lease_s=math.inf, is_linked=lambda: True, locks=SoleLocks(service))

@@ -10,32 +10,37 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS, LetterTopic, write_letter
+from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS, HANDED, SHARED, write_letter
 from smartfeeds.xml_names import parse_xml
 from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.relay import Relay
 from smartfeeds.xmpp.requests import instance_of
 
 _IQ = f"{{{COMPONENT_NS}}}iq"
+_PRESENCE = f"{{{COMPONENT_NS}}}presence"
 # Presence that changes a row of the store, which the other processes then read (RFC 6121 section 3).
 _CONTACT_CHANGES = frozenset({"subscribe", "subscribed", "unsubscribe", "unsubscribed"})
 
 
-class StanzaRelay:
+class StanzaRelay(Relay):
     """Passes stanzas on by `post`, whose parameters are the recipient and the letter. It returns whether the
     letter will be sent.
 
-    `instance` is the id of this process. `has_others` returns whether another process has a connection now.
+    `instance` is the id of this process. `has_others` returns whether another process has a connection now. `concerns`
+    returns whether other processes must know of a message that this one has handled.
     """
 
     def __init__(
         self,
-        instance: str = "",
-        post: Callable[[str, bytes], bool] = lambda _recipient, _data: False,
-        has_others: Callable[[], bool] = lambda: False,
+        instance: str,
+        post: Callable[[str, bytes], bool],
+        has_others: Callable[[], bool],
+        concerns: Callable[[etree._Element], bool] = lambda _message: False,
     ) -> None:
-        self.instance = instance
+        super().__init__(instance)
         self._post = post
         self._has_others = has_others
+        self._concerns = concerns
         self._is_leaving = False
 
     def leave(self) -> None:
@@ -47,13 +52,18 @@ class StanzaRelay:
         # A response is for this process, which waits for it.
         if not self._is_leaving or (element.tag == _IQ and element.get("type") in ("result", "error")):
             return False
-        return self._post(ANY_PROCESS, write_letter(LetterTopic.HANDED, _written(element)))
+        return self._post(ANY_PROCESS, write_letter(HANDED, _written(element)))
 
     def share(self, element: etree._Element, work: "asyncio.Future[float] | bool" = True) -> None:
-        """Shows a stanza to all other processes. `work` is the task that handles it, if there is one."""
+        """Shows a stanza to all other processes. `work` is the task that handles it, if there is one, or whether this
+        process has handled it."""
         if not self._has_others():
             return
-        letter = write_letter(LetterTopic.SHARED, _written(element))
+        # Each process knows who is available. The mirror of a message, or the delivery that an error is about, may be
+        # the work of another process.
+        if element.tag != _PRESENCE and work and not self._concerns(element):
+            return
+        letter = write_letter(SHARED, _written(element))
         if isinstance(work, asyncio.Future) and element.get("type") in _CONTACT_CHANGES:
             work.add_done_callback(lambda _task: self._post(EVERY_PROCESS, letter))
         else:
@@ -64,7 +74,7 @@ class StanzaRelay:
         instance = instance_of(iq)
         is_foreign = instance not in ("", self.instance) and self._has_others()
         if is_foreign:
-            self._post(instance, write_letter(LetterTopic.SHARED, _written(iq)))
+            self._post(instance, write_letter(SHARED, _written(iq)))
         return is_foreign
 
 

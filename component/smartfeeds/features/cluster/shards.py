@@ -1,41 +1,14 @@
-"""Shards: how several processes on one database divide the work (docs/scaling.md).
+"""How several processes on one database divide the shards (docs/scaling.md)."""
 
-Each feed, and each piece of background work, belongs to one of `SHARDS` shards. A shard has one owner at a time. Sticky
-shards are cheaper than a lock for each delivery, and 64 locks fit into the lock table of every database server.
-"""
-
-import zlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from math import ceil, log
 from typing import Final
 
-from smartfeeds.core.consumers import Consumer
-from smartfeeds.features.mirrors.mirror import CONSUMER_KIND as MIRROR
+from smartfeeds.delivery.shards import SHARDS
 
-SHARDS: Final = 64
-ALL_SHARDS: Final = frozenset(range(SHARDS))
 # The greatest probability with which a sound link is taken for a dead one.
 FALSE_DROP: Final = 1e-6
-
-
-def shard_of_node(node_no: int) -> int:
-    """Returns the shard of a feed."""
-    return node_no % SHARDS
-
-
-def shard_of_name(name: str) -> int:
-    """Returns the shard of background work. It is the same in every process and version."""
-    return zlib.crc32(name.encode()) % SHARDS
-
-
-def shard_of_consumer(consumer: Consumer) -> int:
-    """Returns the shard of a consumer: that of its feed.
-
-    An outgoing mirror is the exception. It shares its memory with the incoming direction, whose feed may not exist yet,
-    so both directions belong to the shard of its name.
-    """
-    return shard_of_name(consumer.name) if consumer.kind == MIRROR else shard_of_node(consumer.node_no)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 
+from smartfeeds.core.jid import Jid
 from smartfeeds.service.requests import Request
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.calls import AddressReader
@@ -11,6 +12,7 @@ from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.stanza_side import StanzaReader, StanzaSide
 
+_MESSAGE = ns.tag(COMPONENT_NS, "message")
 _PRESENCE = ns.tag(COMPONENT_NS, "presence")
 
 
@@ -26,14 +28,19 @@ class SharedStanzas:
         """Returns whether other processes must know of a message."""
         return any(shared.concerns(message) for shared in self._stanzas.shared_messages)
 
-    def note(self, element: Element) -> None:
-        """Notes presence, or a message for which `concerns` returns True."""
+    def note(self, element: Element) -> bool:
+        """Notes presence, or a message for which `concerns` returns True. Returns False for any other stanza."""
+        if element.tag != _PRESENCE and not (element.tag == _MESSAGE and self.concerns(element)):
+            return False
         sender, address = self._addresses.sender(element), self._addresses.own(element)
-        if sender is None or address is None:
-            return
+        if sender is not None and address is not None:
+            self._note(element, sender.jid, address.bare)
+        return True
+
+    def _note(self, element: Element, sender: Jid, address: str) -> None:
 
         def start(read: StanzaReader) -> bool:
-            request = read(element, sender.jid, address.bare)
+            request = read(element, sender, address)
             if request is not None:
                 self._start(request)
             return request is not None

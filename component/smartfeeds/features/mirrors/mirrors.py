@@ -20,8 +20,8 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import log_failures_of
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Gone, Outcome
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.shards import shard_of_name
 from smartfeeds.errors import LinkError
-from smartfeeds.features.cluster.shards import shard_of_name
 from smartfeeds.features.mirrors import mirror_state
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.metrics import MirrorReading
@@ -189,7 +189,9 @@ class Mirrors:
         self._started = False
         self._stopped = False
         delivery.ownership.register(self)
-        delivery.register(CONSUMER_KIND, ConsumerKind(self, host_at_once=HOST_AT_ONCE, backoff=mirror_state.BACKOFF))
+        # Both directions of a mirror share their memory, and the feed of the incoming one may not exist yet.
+        kind = ConsumerKind(self, host_at_once=HOST_AT_ONCE, backoff=mirror_state.BACKOFF, by_name=True)
+        delivery.register(CONSUMER_KIND, kind)
 
     async def start(self) -> None:
         """Brings the store in line with the configuration, and begins. Raises StoreError, and ConfigError
@@ -290,7 +292,7 @@ class Mirrors:
             # The outlets are gone, but the mirrors are not: their marks must stay. `resume` may have come in between.
             raise LinkError("the service ends")
         outlet = self._outlets.get(consumer)
-        if outlet is None and not self._delivery.ownership.owns_consumer(consumer):
+        if outlet is None and not self._delivery.owns(consumer):
             raise LinkError("another process runs the mirror")
         outcome = await outlet.deliver(consumer, position) if outlet is not None else Gone("the mirror was removed")
         if isinstance(outcome, Gone):

@@ -1,0 +1,21 @@
+"""Shards: how the work of a service is divided (docs/scaling.md).
+
+Each feed, and each piece of background work, belongs to one of `SHARDS` shards. A shard has one owner at a time. Sticky
+shards are cheaper than a lock for each delivery, and 64 locks fit into the lock table of every database server.
+"""
+
+import zlib
+from typing import Final
+
+SHARDS: Final = 64
+ALL_SHARDS: Final = frozenset(range(SHARDS))
+
+
+def shard_of_node(node_no: int) -> int:
+    """Returns the shard of a feed."""
+    return node_no % SHARDS
+
+
+def shard_of_name(name: str) -> int:
+    """Returns the shard of background work. It is the same in every process and version."""
+    return zlib.crc32(name.encode()) % SHARDS

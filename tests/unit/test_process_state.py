@@ -86,7 +86,7 @@ STATES = {
     "features.administration.process.ServiceOperations": LOCAL,
     "service.damage.DamageLog": LOCAL,
     "features.accounts.sign_ins.SignIns": Checked(
-        "http/test_sign_in_processes.py::test_confirmation_reaches_the_browser_at_another_process"
+        "features/accounts/test_sign_in_processes.py::test_confirmation_reaches_the_browser_at_another_process"
     ),
     "features.polling.history._Walk": WORK,
     "features.mirrors.mirror_peer.PeerMemory": OWNED,

@@ -6,10 +6,11 @@ from urllib.parse import urlencode
 
 import pytest
 
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.blocking import add_entries
-from smartfeeds.features.privacy.blocklist import ListKind
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.callbacks import running_subscribers
@@ -32,7 +33,7 @@ async def block(component: Component, *names: str, kind: ListKind = ListKind.DEN
 
 async def unblock(component: Component, *names: str, kind: ListKind = ListKind.DENY) -> None:
     """Removes names from a list."""
-    await component.app.service.write(lambda tx, _: tx.remove_blocks(kind, names))
+    await component.app.service.write(lambda tx, _: privacy_rows.remove_blocks(tx, kind, names))
 
 
 @pytest.fixture

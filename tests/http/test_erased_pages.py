@@ -2,9 +2,9 @@
 
 from functools import partial
 
+from smartfeeds.core.person import Person
 from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure
 from smartfeeds.features.privacy.erasures import ErasurePhase, ErasureSettings
-from smartfeeds.features.privacy.person import Person
 from support.component import ALICE, BOB, bare
 from support.web import Web
 

@@ -8,11 +8,12 @@ import asyncio
 
 import pytest
 
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import RIVER
 from smartfeeds.delivery import changes
 from smartfeeds.features.accounts.tokens import revoke_token
-from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.http.lists import CACHE_US
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
@@ -142,7 +143,7 @@ async def test_audience_follows_what_another_process_changes(pair: list[Web]) ->
     assert await recipients(components, other, "e", *users) == [BOB, CAROL]
 
     def block(tx: WriteTx, _context: object) -> None:
-        tx.add_blocks(ListKind.DENY, [bare(BOB)])
+        privacy_rows.add_blocks(tx, ListKind.DENY, [bare(BOB)])
 
     await other.app.service.write(block)
     assert await recipients(components, other, "f", *users) == [CAROL]

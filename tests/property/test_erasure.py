@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smartfeeds.core.model import Item
+from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.privacy import erasing
 from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure
 from smartfeeds.features.privacy.erasures import ErasureSettings
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.service.steps import MoreSteps
 from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore

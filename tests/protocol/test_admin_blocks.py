@@ -2,8 +2,9 @@
 
 import pytest
 
-from smartfeeds.features.privacy.blocklist import ListKind
-from smartfeeds.features.privacy.person import Person
+from smartfeeds.core.blocklist import ListKind
+from smartfeeds.core.person import Person
+from smartfeeds.features.privacy import rows as privacy_rows
 from support.component import ALICE, BOB, Component, Starter, bare, fields
 from support.dialog import ADMIN as ADMIN_NS
 from support.dialog import Dialog, condition, notes, status
@@ -29,10 +30,12 @@ async def test_list_is_replaced(service: Component, command: str, field: str, ki
     for entries in (["spam.example", bare(BOB)], ["Other.example", bare(BOB)]):
         dialog = Dialog(service, ADMIN, f"{ADMIN_NS}#{command}")
         shown = fields(await dialog.begin()).get(field, [])
-        assert shown == await service.app.service.store.read(lambda tx: tx.blocks(kind))
+        assert shown == await service.app.service.store.read(lambda tx: privacy_rows.blocks(tx, kind))
         assert notes(await dialog.go(**{field: entries})) == [f"The list {kind.value} has 2 entries."]
 
-    assert await service.app.service.store.read(lambda tx: tx.blocks(kind)) == sorted(["other.example", bare(BOB)])
+    assert await service.app.service.store.read(lambda tx: privacy_rows.blocks(tx, kind)) == sorted(
+        ["other.example", bare(BOB)]
+    )
     assert condition(await Dialog(service, ALICE, f"{ADMIN_NS}#{command}").begin()) == "forbidden"
 
 
@@ -50,8 +53,11 @@ async def test_person_is_erased_after_a_second_confirmation(service: Component) 
 
     assert str(notes(done)[0]).startswith(f"The data of {bare(BOB)} is being erased. ")
     person = Person(bare(BOB))
-    job = await service.app.service.store.read(lambda tx: tx.erasure(person))
-    assert job is not None and await service.app.service.store.read(lambda tx: tx.erasure(Person(bare(ALICE)))) is None
+    job = await service.app.service.store.read(lambda tx: privacy_rows.erasure(tx, person))
+    assert (
+        job is not None
+        and await service.app.service.store.read(lambda tx: privacy_rows.erasure(tx, Person(bare(ALICE)))) is None
+    )
 
 
 async def test_denied_user_is_refused(service: Component) -> None:

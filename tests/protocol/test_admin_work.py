@@ -4,11 +4,12 @@ from functools import partial
 
 import pytest
 
+from smartfeeds.core.person import Person
 from smartfeeds.delivery.sweeps import ERASURES, PURGES
 from smartfeeds.features.administration import counts as admin_users
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing import begin_erasure
 from smartfeeds.features.privacy.erasures import ErasureSettings
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -234,6 +235,6 @@ async def test_newest_erasures_come_first(service: Component) -> None:
         )
 
     def read(tx: ReadTx) -> list[str]:
-        return [job.jid for job in tx.newest_erasures(1)]
+        return [job.jid for job in privacy_rows.newest_erasures(tx, 1)]
 
     assert await service.app.service.store.read(read) == ["y@example.org"]

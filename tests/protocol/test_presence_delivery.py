@@ -2,7 +2,8 @@
 
 import pytest
 
-from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.core.blocklist import ListKind
+from smartfeeds.features.privacy import rows as privacy_rows
 from support.component import (
     ALICE,
     BOB,
@@ -464,7 +465,9 @@ async def test_departure_of_a_user_of_a_blocked_domain(component: Component, mon
         await befriend(component, user)
         await online(component, user)
         ok(await component.set(user, f"<subscribe node='news' jid='{bare(user)}'/>{options}"))
-    await component.app.service.write(lambda tx, _context: tx.add_blocks(ListKind.DENY, {"blocked.example"}))
+    await component.app.service.write(
+        lambda tx, _context: privacy_rows.add_blocks(tx, ListKind.DENY, {"blocked.example"})
+    )
     await component.cut()
     await component.link()
     monkeypatch.setattr(component.app.presences, "_sleep", sleep)

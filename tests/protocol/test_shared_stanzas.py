@@ -6,12 +6,13 @@ import pytest
 from lxml import etree
 from structlog.testing import capture_logs
 
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.features.cluster.letter import EVERY_PROCESS
 from smartfeeds.features.cluster.relay import StanzaRelay
 from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
 from smartfeeds.features.presence import rows as contact_rows
-from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy import rows as privacy_rows
 from support.chat import write
 from support.component import ALICE, BOB, DOMAIN, STANZAS, Component, bare
 from support.contacts import befriend, tell
@@ -83,7 +84,7 @@ async def test_shared_presence_of_a_user_on_the_block_list(component: Component)
     """[TOP-013] [OPS-061] The user is still a contact."""
     contact = Contact(DOMAIN, BOBS, ContactState.GRANTED)
     await component.app.service.write(lambda tx, _context: contact_rows.put(tx, contact))
-    await component.app.service.write(lambda tx, _context: tx.add_blocks(ListKind.DENY, {BOBS}))
+    await component.app.service.write(lambda tx, _context: privacy_rows.add_blocks(tx, ListKind.DENY, {BOBS}))
     with capture_logs() as events:
         await share(component, f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>")
         await share(component, f"<presence from='{BOB}' to='{DOMAIN}'/>")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, Pause, SentBatch
 from smartfeeds.core.model import (
     AUDIENCE_CHANGE,
@@ -25,7 +26,7 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from store.values import add_feed, ids, item, node, subscription, view
@@ -524,19 +525,22 @@ async def test_blocks_version_grows_with_each_change_of_the_lists(store: Store) 
     name = "eve@example.org"
 
     def fail(tx: WriteTx) -> None:
-        tx.add_blocks(ListKind.DENY, [name])
+        privacy_rows.add_blocks(tx, ListKind.DENY, [name])
         raise FeedError(Condition.CONFLICT)
 
     versions = [await store.read(lambda tx: tx.blocks_version())]
-    await store.write(lambda tx: tx.add_blocks(ListKind.DENY, [name]))
+    await store.write(lambda tx: privacy_rows.add_blocks(tx, ListKind.DENY, [name]))
     versions.append(await store.read(lambda tx: tx.blocks_version()))
-    await store.write(lambda tx: tx.remove_blocks(ListKind.DENY, [name]))
+    await store.write(lambda tx: privacy_rows.remove_blocks(tx, ListKind.DENY, [name]))
     versions.append(await store.read(lambda tx: tx.blocks_version()))
     with pytest.raises(FeedError):
         await store.write(fail)
 
     assert versions[0] == 0 < versions[1] < versions[2]
-    assert await store.read(lambda tx: (tx.blocks_version(), tx.blocks(ListKind.DENY))) == (versions[2], [])
+    assert await store.read(lambda tx: (tx.blocks_version(), privacy_rows.blocks(tx, ListKind.DENY))) == (
+        versions[2],
+        [],
+    )
     assert await store.read(lambda tx: tx.refusal(name, "example.org")) is None
 
 

@@ -9,10 +9,12 @@ from urllib.parse import quote
 import pytest
 from lxml import etree
 
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import Slice
+from smartfeeds.core.person import Person
 from smartfeeds.core.token import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
 from smartfeeds.delivery.sweeps import ERASURES
@@ -30,11 +32,10 @@ from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy import erasing
-from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.command import ErasureSettings
 from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure, erasure_status
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
 from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.formats.atom import read_traits
@@ -184,7 +185,7 @@ async def test_index_forgets_the_person_and_every_view_shows_the_deletion(world:
     def index(tx: ReadTx) -> tuple[set[int], set[str]]:
         """The items that the index has under the person's name, and the words that two items have."""
         tokens = [set(row[0].split()) for row in tx.db.rows("SELECT tokens FROM word ORDER BY rowid")]
-        return tx.published_before(PERSON, 0, 100), tokens[0] & tokens[1]
+        return privacy_rows.published_before(tx, PERSON, 0, 100), tokens[0] & tokens[1]
 
     assert await shown() == ["+mine", "+bobs", "+mine +bobs"]
     before = await world.service.store.read(index)
@@ -261,7 +262,7 @@ async def test_the_job_survives_a_stop_after_every_step(world: World) -> None:
         assert await refusal(world.subscribe(JID)) is Condition.FORBIDDEN
         await world.crash()
     assert steps >= 5
-    job = await world.service.read(lambda tx, _: tx.erasure(PERSON))
+    job = await world.service.read(lambda tx, _: privacy_rows.erasure(tx, PERSON))
     assert job is not None
     assert job.counts["items-erased"] == 5
     assert job.jid == ""
@@ -298,7 +299,7 @@ async def test_a_stop_before_and_after_every_commit(blank: Path, tmp_path: Path,
                     is_open = isinstance(await next_process.step(partial(continue_erasure, jid=JID)), MoreSteps)
             steps += 1
         async with running_world(sqlite_reopened(folder)) as last:
-            job = await last.service.read(lambda tx, _: tx.erasure(PERSON))
+            job = await last.service.read(lambda tx, _: privacy_rows.erasure(tx, PERSON))
             assert job is not None
             items = await last.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10)))
             ends[name] = (
@@ -326,7 +327,7 @@ async def test_a_lasting_block_is_a_digest(world: World) -> None:
     await erase(world.service, block=True)
 
     assert await refusal(world.subscribe(JID)) is Condition.FORBIDDEN
-    (entry,) = await world.service.read(lambda tx, _: tx.blocks(ListKind.DENY))
+    (entry,) = await world.service.read(lambda tx, _: privacy_rows.blocks(tx, ListKind.DENY))
     assert JID not in entry
 
 
@@ -337,13 +338,13 @@ async def test_erasure_that_waits_searches_the_tables_once(world: World, monkeyp
     await world.settle()
     await world.service.write(lambda tx, _: tx.put_redirect("old", f"xmpp:{JID}?;node=blog", BOB))
     searches: list[str] = []
-    mention_rows = WriteTx.mention_rows
+    mention_rows = privacy_rows.mention_rows
 
     def count(tx: WriteTx, person: Person) -> object:
         searches.append(person.jid)
         return mention_rows(tx, person)
 
-    monkeypatch.setattr(WriteTx, "mention_rows", count)
+    monkeypatch.setattr(privacy_rows, "mention_rows", count)
     await world.cut()
     job = await erase(world.service, now=False)
     for _ in range(3):
@@ -440,7 +441,7 @@ async def test_the_person_is_not_the_next_owner(world: World) -> None:
     with pytest.raises(FeedError, match="cannot own nodes") as error:
         await erase(world.service, nodes=JID)
     assert error.value.condition is Condition.NOT_ALLOWED
-    assert await world.service.read(lambda tx, _: tx.erasure(PERSON)) is None
+    assert await world.service.read(lambda tx, _: privacy_rows.erasure(tx, PERSON)) is None
 
 
 async def test_an_export_has_no_secrets_of_others(world: World) -> None:

@@ -16,8 +16,10 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import Slice
+from smartfeeds.core.person import Person
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import StoreError
@@ -26,10 +28,9 @@ from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.presence import rows as contact_rows
-from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.features.privacy.person_columns import PERSON_COLUMNS, JidUse
 from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.formats.atom import read_traits
@@ -290,7 +291,7 @@ async def test_no_column_names_the_person(engine: str, request: pytest.FixtureRe
             assert await world.store.read(columns_with) == set()
             left = await world.store.read(lambda tx: tx.db.rows("SELECT jid, state FROM subscription"))
             assert left == [(ALICE, "subscribed")]
-            assert len(await world.store.read(lambda tx: tx.blocks(ListKind.ALLOW))) == 2
+            assert len(await world.store.read(lambda tx: privacy_rows.blocks(tx, ListKind.ALLOW))) == 2
             assert dict(tallies)["nodes@people.example.net"] == 1
             await world.store.write(lambda tx: tx.gather_tallies(100))
             after = dict(await world.store.read(lambda tx: tx.db.rows("SELECT name, value FROM tally")))
@@ -485,7 +486,7 @@ async def test_erasure_keeps_a_version_that_is_committed_meanwhile(postgres: Pos
             await first.affiliate(who, "publisher")
             await first.publish("bobs", actor=who)
         await second.service.write(lambda tx, context: begin_erasure(tx, context, PERSON, ErasureSettings(now=True)))
-        while (await second.store.read(lambda tx: tx.open_erasures()))[0].phase is not ErasurePhase.ITEMS:
+        while (await second.store.read(lambda tx: privacy_rows.open_erasures(tx)))[0].phase is not ErasurePhase.ITEMS:
             await second.step(partial(continue_erasure, jid=JID))
         publishing = asyncio.create_task(first.service.write(slow_publish))
         assert await asyncio.to_thread(written.wait, 60)

@@ -21,6 +21,7 @@ import pytest
 from psycopg import sql
 
 import smartfeeds
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
 from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.files import FeedFile
@@ -37,6 +38,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.node_place import NodePlace
+from smartfeeds.core.person import Person
 from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.token import Token, TokenScope
@@ -62,9 +64,8 @@ from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.features.presence import rows as contact_rows
-from smartfeeds.features.privacy.blocklist import ListKind
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.features.privacy.rows import PersonRow
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
@@ -355,10 +356,10 @@ def _write_items(tx: WriteTx) -> None:
     tx.index_node(1)
     tx.put_item(1, stored._replace(modified_us=60_101, revision=3, payload=b"by=b | hound"))
     tx.index_some(10)
-    tx.set_file_owner(feed_file(1), "b@x")
+    file_rows.set_owner(tx, feed_file(1), "b@x")
     file_rows.remove(tx, feed_file(1))
     file_rows.known_digests(tx, [DIGEST])
-    tx.is_file_used(feed_file(1)._replace(file_id=FILE_ID))
+    file_rows.is_used(tx, feed_file(1)._replace(file_id=FILE_ID))
 
 
 def _write_people(tx: WriteTx) -> None:
@@ -371,10 +372,10 @@ def _write_people(tx: WriteTx) -> None:
     contact = Contact("feeds.example.org", "a@x", ContactState.ASKED)
     contact_rows.put(tx, contact)
     contact_rows.remove(tx, contact)
-    tx.add_blocks(ListKind.DENY, ["evil.example"])
-    tx.add_blocks(ListKind.ALLOW, ["good.example"])
+    privacy_rows.add_blocks(tx, ListKind.DENY, ["evil.example"])
+    privacy_rows.add_blocks(tx, ListKind.ALLOW, ["good.example"])
     tx.refusal("a@x", "x")
-    tx.remove_blocks(ListKind.DENY, ["evil.example"])
+    privacy_rows.remove_blocks(tx, ListKind.DENY, ["evil.example"])
 
 
 def _write_nodes(tx: WriteTx) -> None:
@@ -458,14 +459,14 @@ def _write_sources(tx: WriteTx) -> None:
 
 
 def _write_erasures(tx: WriteTx) -> None:
-    tx.set_person_salt(b"salt")
+    privacy_rows.set_person_salt(tx, b"salt")
     erased = next(ErasurePhase.__iter__())
-    tx.put_erasure(Erasure(b"d" * 32, "u4@x", ErasureSettings(), erased, 0, 5, None, Counter(), {}))
+    privacy_rows.put_erasure(tx, Erasure(b"d" * 32, "u4@x", ErasureSettings(), erased, 0, 5, None, Counter(), {}))
     tx.rename_item(1, 2, "renamed", "")
     tx.replace_content(2, b"", b"")
     tx.forget_versions(1, ITEM)
-    tx.remove_rows([PersonRow("chat", "jid", ("a@x",), "a@x")])
-    tx.replace_texts([PersonRow("purge", "actor", (1,), "u4@x.example")], PERSON, "gone@x")
+    privacy_rows.remove_rows(tx, [PersonRow("chat", "jid", ("a@x",), "a@x")])
+    privacy_rows.replace_texts(tx, [PersonRow("purge", "actor", (1,), "u4@x.example")], PERSON, "gone@x")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from smartfeeds.core.access import Access
+from smartfeeds.core.blocklist import Refusal
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.model import MAX_ITEM_NO, MAX_SYNC_BYTES, Affiliation, Edge, Node, Slice, SubscriptionState
@@ -18,7 +19,6 @@ from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_split
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.features.attachments.names import canonical_name, follows_target, target_node
 from smartfeeds.features.prefetch.enclosure import PrefetchPlan
-from smartfeeds.features.privacy.blocklist import Refusal
 from smartfeeds.store.base import ReadTx, WriteTx
 
 REQUEST_MARGIN_BYTES = 16_384  # what stands around an item

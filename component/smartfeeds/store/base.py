@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
-from smartfeeds.features.privacy.rows import ErasureReads, ErasureWrites
+from smartfeeds.store.sql_blocks import BlockReads, BlockWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_files import FileReads
 from smartfeeds.store.sql_item_writes import ItemWrites
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class ReadTx(
-    ErasureReads,
+    BlockReads,
     FileReads,
     CountReads,
     PeopleReads,
@@ -41,7 +41,7 @@ class ReadTx(
 
 
 class WriteTx(
-    ErasureWrites,
+    BlockWrites,
     ItemWrites,
     PeopleWrites,
     PushWrites,

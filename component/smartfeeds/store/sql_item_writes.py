@@ -9,13 +9,14 @@ its versions matches. So no item that has left a view is missing there; at worst
 """
 
 from collections.abc import Sequence
+from zlib import crc32
 
 from smartfeeds.core.model import NO_LIMIT, Item
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, Traits, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.indexer import ReadAhead
-from smartfeeds.store.rows import STATES, NodeRow, item_values
+from smartfeeds.store.rows import STATES, NodeRow, checksum, digest, item_texts, item_values
 from smartfeeds.store.sql_files import FileWrites, refers
 from smartfeeds.store.sql_items import INDEX_ITEM_BYTES, SELECT_ITEM, WILDCARD, ItemReads
 from smartfeeds.store.sql_tables import FACET, ITEM
@@ -112,6 +113,46 @@ class ItemWrites(FileWrites, ItemReads):
         for item in items:
             self._unindex_from(row, item)
         self._published.add(node_no)
+
+    def rename_item(self, node_no: int, item_no: int, item_id: str, sync_id: str) -> None:
+        """Replaces the ids of an item. Cursors that name the former id degrade to their time (SF-108)."""
+        self._edit(node_no)
+        self._ahead.clear()
+        former_id, publisher, former_sync_id, check = self._texts(item_no)
+        # The payload is not read again: if it is damaged, the new checksum must show it, too.
+        texts = (item_texts(former_id, publisher, former_sync_id), item_texts(item_id, publisher, sync_id))
+        check ^= crc32(texts[0]) ^ crc32(texts[1])
+        values = (item_id, sync_id, check, item_no)
+        self.db.run("UPDATE item SET id = ?, sync_id = ?, checksum = ? WHERE item_no = ?", values)
+        self._last_item = None
+
+    def replace_content(self, item_no: int, payload: bytes, sync: bytes) -> None:
+        """Replaces the content of a tombstone without a new key."""
+        self._ahead.clear()
+        *texts, _ = self._texts(item_no)
+        values = (payload, sync, checksum(payload, sync, item_texts(*texts)), item_no)
+        self.change("UPDATE item SET payload = ?, sync = ?, checksum = ? WHERE item_no = ?", values)
+        self._last_item = None
+
+    def _texts(self, item_no: int) -> Row:
+        row = self.db.row("SELECT id, publisher, sync_id, checksum FROM item WHERE item_no = ?", (item_no,))
+        assert row is not None
+        return row
+
+    def forget_versions(self, node_no: int, item: Item) -> None:
+        """Replaces what the filter index knows of an item by a version that matches every filter.
+
+        The index must not remember the person, but followers of every view must receive the change.
+        """
+        self.changes += 1
+        self._ahead.wildcards.pop(node_no, None)
+        self.db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
+        self.db.drop_documents([item.item_no])
+        self.db.put_documents({(item.item_no, 0): index_tokens(node_no, ANYTHING, {})})
+        values = [
+            (node_no, digest(name), item.modified_us, item.item_no, item.created_us, 1) for name in ANYTHING.facets
+        ]
+        self.db.run_many(FACET.insert, values)
 
     def _replace(self, row: NodeRow, item: Item) -> Item:
         """Stores a new version of an item. Returns the replaced one.

@@ -438,6 +438,15 @@ class NodeWrites(TallyWrites, NodeReads):
         self.tally(NODES_IN, before.creator, -1)
         self.tally(NODES_IN, creator, 1)
 
+    def set_creator(self, node_no: int, creator: str) -> None:
+        """Replaces the creator of a node, who counts the node against a quota."""
+        row = self._edit(node_no)
+        if row.node.state is NodeState.LIVE:
+            self.tally(NODES_IN, row.node.creator, -1)
+            self.tally(NODES_IN, creator, 1)
+        row.node = row.node._replace(creator=creator)
+        self.db.run("UPDATE node SET creator = ? WHERE node_no = ?", (creator, node_no))
+
     def set_kind(self, node_no: int, kind: NodeKind) -> None:
         """Changes the kind of a node that has never held an item. The options that it stores stay as they are."""
         row = self._more_audience(node_no)

@@ -141,6 +141,11 @@ class PeopleReads(NodeReads):
         row = self.db.row(f"{CONTACT.select} WHERE address = ? AND jid = ?", (address, jid))
         return to_contact(row) if row else None
 
+    def contact_keys(self, jid: str) -> list[tuple[str, str]]:
+        """Returns the keys of the contacts with a bare JID, or at an address of the service that begins with it."""
+        rows = self.db.rows("SELECT address, jid FROM contact WHERE jid = ? OR address = ?", (jid, jid))
+        return [(row[0], row[1]) for row in rows]
+
     def owned_count(self, jid: str) -> int:
         """Returns the number of live nodes that a bare JID owns. The cost grows with its affiliations."""
         return self.number(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from smartfeeds.core.blocklist import same_addresses
 from smartfeeds.core.jid import Jid
-from smartfeeds.features.privacy.blocklist import same_addresses
 
 LETTERS, ACE = "b\u00fccher.\u0440\u0444", "xn--bcher-kva.xn--p1ai"
 

@@ -5,8 +5,8 @@ from urllib.parse import quote
 import pytest
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.person import Person
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.service.syncing import endpoint
 
 BOB = Person("bob@example.org")

@@ -11,6 +11,7 @@ from itertools import product
 import pytest
 
 from smartfeeds.core.model import Item, Slice
+from smartfeeds.core.person import Person
 from smartfeeds.core.view import SHARED
 from smartfeeds.features.polling.polls import AnswerKind, PollAnswer
 from smartfeeds.features.polling.reading import read_source
@@ -18,7 +19,6 @@ from smartfeeds.features.polling.source import Source, new_source
 from smartfeeds.features.polling.source_import import SourceContent, store_poll
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.privacy.erasing_items import erase_item
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.formats.atom import FEEDSYNC_NS, id_and_updated
 from smartfeeds.formats.documents import read_document

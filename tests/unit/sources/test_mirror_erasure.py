@@ -5,9 +5,10 @@ from functools import partial
 
 import pytest
 
+from smartfeeds.core.person import Person
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing import Confirmation, begin_erasure, continue_erasure, erasure_status
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
-from smartfeeds.features.privacy.person import Person
 from support.mesh import NODE, OWNER, Net, Site
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import BOB
@@ -49,7 +50,7 @@ async def source(net: Net, *publishers: str) -> Site:
 
 async def erase(a: Site, *, now: bool) -> Erasure:
     """Begins the erasure, or continues it as far as it goes."""
-    if await a.service.read(lambda tx, _: tx.erasure(PERSON)) is None:
+    if await a.service.read(lambda tx, _: privacy_rows.erasure(tx, PERSON)) is None:
         await a.service.write(lambda tx, context: begin_erasure(tx, context, PERSON, ErasureSettings(now=now)))
     job = await a.service.write(partial(continue_erasure, jid=ZOE))
     assert job is not None

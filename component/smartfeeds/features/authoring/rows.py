@@ -32,3 +32,20 @@ def put(tx: WriteTx, file: FeedFile) -> None:
 def remove(tx: WriteTx, file: FeedFile) -> None:
     """Removes the row of a file. Items that refer to it stay."""
     tx.change(FILE.delete, (file.node_no, file.file_id))
+
+
+def owned(tx: ReadTx, jid: str) -> list[FeedFile]:
+    """Returns the files of a bare JID."""
+    return [FeedFile(*row) for row in tx.db.rows(f"{FILE.select} WHERE owner = ?", (jid,))]
+
+
+def is_used(tx: ReadTx, file: FeedFile) -> bool:
+    """Returns whether an item refers to a file."""
+    statement = "SELECT EXISTS (SELECT 1 FROM file_use WHERE node_no = ? AND file_id = ?)"
+    return bool(tx.number(statement, (file.node_no, file.file_id)))
+
+
+def set_owner(tx: WriteTx, file: FeedFile, owner: str) -> None:
+    """Replaces the owner of a file."""
+    statement = "UPDATE file SET owner = ? WHERE node_no = ? AND file_id = ?"
+    tx.change(statement, (owner, file.node_no, file.file_id))

@@ -6,9 +6,9 @@ The deletion of a user erases the person's data here, because a component has no
 from functools import partial
 from typing import Final
 
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.features.privacy.blocking import BlockList, GetBlockList, SetBlockList
-from smartfeeds.features.privacy.blocklist import ListKind
 from smartfeeds.features.privacy.erasing import ErasePerson
 from smartfeeds.features.privacy.erasure_list import ErasureShown, GetErasure
 from smartfeeds.features.privacy.erasures import DELETE_NODES, KEEP_NODES, ErasureSettings

@@ -8,9 +8,9 @@ import click
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, print_out, print_rows
+from smartfeeds.core.blocklist import ListKind, list_entry
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.privacy.blocking import add_entries, read_list, remove_entry
-from smartfeeds.features.privacy.blocklist import ListKind, list_entry
 from smartfeeds.store.base import OpenMode
 
 

@@ -7,9 +7,10 @@ subscriber who may not use the service receives no notifications.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, list_entry
+from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.privacy.blocklist import DIGEST_PREFIX, ListKind, list_entry
-from smartfeeds.features.privacy.person import Person
+from smartfeeds.features.privacy import rows
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import Answer, EmptyResult, Request
 from smartfeeds.service.standing import check_admin
@@ -50,24 +51,24 @@ def set_block_list(tx: WriteTx, context: Context, request: SetBlockList) -> Empt
     check_admin(context.policy, request.actor)
     names = {_entry(text) for text in request.names}
     present = set(read_list(tx, request.kind).names)
-    tx.remove_blocks(request.kind, present - names)
+    rows.remove_blocks(tx, request.kind, present - names)
     add_entries(tx, context, request.kind, names - present)
     return EmptyResult()
 
 
 def read_list(tx: ReadTx, kind: ListKind) -> BlockList:
     """Returns a list."""
-    entries = tx.blocks(kind)
+    entries = rows.blocks(tx, kind)
     names = tuple(name for name in entries if not name.startswith(DIGEST_PREFIX))
     return BlockList(names, len(entries) - len(names))
 
 
 def add_entries(tx: WriteTx, _context: Context, kind: ListKind, names: Collection[str]) -> None:
     """Adds entries in the form of `list_entry`. The subscriptions of JIDs that are denied end."""
-    tx.add_blocks(kind, names)
+    rows.add_blocks(tx, kind, names)
     if kind is ListKind.DENY:
         for name in names:
-            while sub_nos := tx.subscription_nos(name, 500):
+            while sub_nos := rows.subscription_nos(tx, name, 500):
                 for sub_no in sub_nos:
                     tx.remove_subscription(sub_no)
 
@@ -78,9 +79,9 @@ def remove_entry(tx: WriteTx, kind: ListKind, name: str) -> bool:
     names, salt = {name}, tx.person_salt()
     if salt and "@" in name:
         names.add(f"{DIGEST_PREFIX}{Person(name).digest(salt).hex()}")
-    present = names & set(tx.blocks(kind))
+    present = names & set(rows.blocks(tx, kind))
     if present:
-        tx.remove_blocks(kind, present)
+        rows.remove_blocks(tx, kind, present)
     return bool(present)
 
 

@@ -16,11 +16,12 @@ from smartfeeds.cli.files import whole_file
 from smartfeeds.cli.offline import read_offline, run_offline
 from smartfeeds.cli.reading import spooled_pieces
 from smartfeeds.console import Commands, exit_failed_if, print_json, print_out
+from smartfeeds.core.blocklist import same_addresses
+from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.privacy.blocklist import same_addresses
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing import ErasureStatus, begin_erasure, continue_erasure, erasure_status
 from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasureSettings
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
 from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.service.feeds import FeedService
@@ -155,7 +156,7 @@ async def _erase(
     service: FeedService, person: Person, settings: ErasureSettings, store: StoreSettings
 ) -> tuple[bool, Erasure]:
     """Returns whether there was data to erase, and the job."""
-    former = await service.read(lambda tx, _: tx.erasure(person))
+    former = await service.read(lambda tx, _: privacy_rows.erasure(tx, person))
     begun = await service.write(lambda tx, context: begin_erasure(tx, context, person, settings))
     until_s = time.monotonic() + WAIT_S
     while True:

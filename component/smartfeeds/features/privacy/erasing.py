@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind
 from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
 from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import ALL_TEXTS, Affiliation, Item, Node, NodeState
+from smartfeeds.core.person import Person
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.attachments.requests import reap
@@ -20,10 +22,9 @@ from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.presence import rows as contact_rows
-from smartfeeds.features.privacy.blocklist import DIGEST_PREFIX, ListKind
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing_items import belongs_to, erase_item, rename_erased, strip_item
 from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import retire
 from smartfeeds.service.requests import EmptyResult, Request
@@ -95,7 +96,7 @@ def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: Erasu
         raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} is an admin; remove it from pubsub.admins first")
     if settings.nodes == person.jid:
         raise FeedError(Condition.NOT_ALLOWED, f"{person.jid} is erased and cannot own nodes; name another next owner")
-    former = tx.erasure(person)
+    former = privacy_rows.erasure(tx, person)
     if former is not None and former.is_open:
         settings = merged_settings(former.settings, settings)
     names = [node.name for node in sole_nodes(tx, person.jid)]
@@ -106,7 +107,7 @@ def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: Erasu
             " owner with --nodes transfer=JID",
         )
     if not tx.person_salt():
-        tx.set_person_salt(context.new_id().encode())
+        privacy_rows.set_person_salt(tx, context.new_id().encode())
     job = Erasure(person.digest(tx.person_salt()), person.jid, settings, ErasurePhase.NODES, 0, context.now_us)
     if former is not None:
         job = (
@@ -114,20 +115,20 @@ def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: Erasu
             if former.is_open
             else replace(job, counts=former.counts, keys=former.keys)
         )
-    tx.put_erasure(job)
+    privacy_rows.put_erasure(tx, job)
     return job
 
 
 def continue_erasure(tx: WriteTx, context: Context, jid: str) -> ErasureSteps | None:
     """Does the next step of the open job of a person. Returns the job if it waits or has ended, None without a job."""
     person = Person(jid)
-    job = tx.erasure(person)
+    job = privacy_rows.erasure(tx, person)
     if job is None or not job.is_open:
         return job
     next_job = _STEPS[job.phase](tx, context, job, person)
     if next_job is None:
         return job
-    tx.put_erasure(next_job)
+    privacy_rows.put_erasure(tx, next_job)
     return MoreSteps(partial(_continued, jid=jid)) if next_job.is_open else next_job
 
 
@@ -139,12 +140,12 @@ def _continued(tx: WriteTx, context: Context, jid: str) -> ErasureSteps:
 
 def due_erasures(tx: ReadTx, _context: Context, _after: int) -> tuple[Sequence[WriteStep[object]], None]:
     """Returns the steps for jobs that have not ended: they wait for followers, or their process was stopped."""
-    return [partial(continue_erasure, jid=job.jid) for job in tx.open_erasures()], None
+    return [partial(continue_erasure, jid=job.jid) for job in privacy_rows.open_erasures(tx)], None
 
 
 def erasure_status(tx: ReadTx, _context: Context, person: Person) -> ErasureStatus | None:
     """Returns the job of a person and the confirmation of each follower (OPS-027), None if there was no job."""
-    job = tx.erasure(person)
+    job = privacy_rows.erasure(tx, person)
     if job is None:
         return None
     names = {no: node.name for no in job.keys if (node := tx.node_by_no(no)) is not None}
@@ -200,7 +201,7 @@ def _settle_node(tx: WriteTx, context: Context, job: Erasure, person: Person) ->
 
 def _remove_people(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
     """Removes the rows of the person: the subscriptions first, in chunks."""
-    sub_nos = tx.subscription_nos(person.jid, ROW_CHUNK)
+    sub_nos = privacy_rows.subscription_nos(tx, person.jid, ROW_CHUNK)
     for sub_no in sub_nos:
         tx.remove_subscription(sub_no)
     if sub_nos:
@@ -210,18 +211,18 @@ def _remove_people(tx: WriteTx, context: Context, job: Erasure, person: Person) 
 
 def _remove_records(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
     domain = context.policy.domain
-    node_nos = tx.affiliated_nodes(person.jid)
+    node_nos = privacy_rows.affiliated_nodes(tx, person.jid)
     for node_no in node_nos:
         tx.set_affiliation(node_no, person.jid, Affiliation.NONE)
     contacts = tx.contact_keys(person.jid)
     for address, jid in contacts:
         contact_rows.remove(tx, Contact(address, jid, ContactState.GRANTED))
-    created_nos = tx.nodes_created_by(person.jid)
+    created_nos = privacy_rows.nodes_created_by(tx, person.jid)
     for node_no in created_nos:
         tx.set_creator(node_no, domain)
-    rows = tx.person_rows(person)
+    rows = privacy_rows.person_rows(tx, person)
     tables = Counter(row.table for row in rows)
-    tx.remove_rows(rows)
+    privacy_rows.remove_rows(tx, rows)
     job = _counted(job, affiliations=len(node_nos), contacts=len(contacts), nodes_created=len(created_nos))
     return _counted(job, mirrors=_end_mirrors(tx, person), sources=_end_sources(tx, person), **tables)
 
@@ -241,7 +242,7 @@ def _end_mirrors(tx: WriteTx, person: Person) -> int:
 
 def _end_sources(tx: WriteTx, person: Person) -> int:
     """Removes the sources that are feeds of the person elsewhere."""
-    numbers = tx.sources_of_person(person)
+    numbers = privacy_rows.sources_of_person(tx, person)
     for source_no in numbers:
         source_rows.remove(tx, source_no)
     return len(numbers)
@@ -252,7 +253,7 @@ def _erase_items(tx: WriteTx, context: Context, job: Erasure, person: Person) ->
     entries = _locked_items(tx, job.place)
     if not entries:
         return _next_phase(_remove_files(tx, context, job, person))
-    indexed = tx.published_before(person, entries[0][1].item_no, entries[-1][1].item_no)
+    indexed = privacy_rows.published_before(tx, person, entries[0][1].item_no, entries[-1][1].item_no)
     for node_no, item in entries:
         node = tx.lock_no(node_no)
         # The rows of deleted nodes go as a whole.
@@ -284,7 +285,7 @@ def _locked_items(tx: WriteTx, after_no: int) -> Sequence[tuple[int, Item]]:
     locked_nos: set[int] = set()
     while True:
         # An item that was read before its node was locked may be an old version.
-        entries = tx.items_after(after_no, ITEM_CHUNK)
+        entries = privacy_rows.items_after(tx, after_no, ITEM_CHUNK)
         node_nos = sorted({node_no for node_no, _ in entries} - locked_nos)
         if not node_nos:
             return entries
@@ -295,10 +296,10 @@ def _locked_items(tx: WriteTx, after_no: int) -> Sequence[tuple[int, Item]]:
 
 def _remove_files(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
     """Removes the files of the person that no item uses any more. Other files lose their owner."""
-    files = tx.files_owned(person.jid)
+    files = file_rows.owned(tx, person.jid)
     for file in files:
-        if tx.is_file_used(file):
-            tx.set_file_owner(file, context.policy.domain)
+        if file_rows.is_used(tx, file):
+            file_rows.set_owner(tx, file, context.policy.domain)
         else:
             file_rows.remove(tx, file)
     return _counted(job, files=len(files))
@@ -306,7 +307,7 @@ def _remove_files(tx: WriteTx, context: Context, job: Erasure, person: Person) -
 
 def _await_followers(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure | None:
     """Waits until the followers have received the deletions under the ids that they know, if an id names the person."""
-    deleted_nos = tx.deleted_nodes()
+    deleted_nos = privacy_rows.deleted_nodes(tx)
     if job.settings.now:
         for node_no in deleted_nos:
             node = tx.node_by_no(node_no)
@@ -320,7 +321,7 @@ def _await_followers(tx: WriteTx, context: Context, job: Erasure, person: Person
     if job.place == _NAMED:
         return None
     # Searched once: this reads whole tables, and a job that waits is looked at every few seconds.
-    is_named = bool(job.counts["ids"] or tx.mention_rows(person))
+    is_named = bool(job.counts["ids"] or privacy_rows.mention_rows(tx, person))
     return replace(job, place=_NAMED) if is_named else _next_phase(job)
 
 
@@ -343,12 +344,12 @@ def _replace_texts(tx: WriteTx, context: Context, job: Erasure, person: Person) 
             rename_erased(tx, context, node, item, person)
     if entries:
         return replace(job, place=entries[-1][1].item_no)
-    rows = tx.mention_rows(person)
+    rows = privacy_rows.mention_rows(tx, person)
     for row in rows:
         if row.table == "subscription":
             tx.remove_subscription(row.key[0])
-    tx.remove_rows(rows)
-    texts = tx.replace_texts(tx.text_rows(person), person, context.policy.domain)
+    privacy_rows.remove_rows(tx, rows)
+    texts = privacy_rows.replace_texts(tx, privacy_rows.text_rows(tx, person), person, context.policy.domain)
     job = _counted(_remove_records(tx, context, job, person), rows=len(rows), texts=texts)
     _hide_blocks(tx, job, person)
     settings = replace(job.settings, nodes="")
@@ -358,10 +359,10 @@ def _replace_texts(tx: WriteTx, context: Context, job: Erasure, person: Person) 
 def _hide_blocks(tx: WriteTx, job: Erasure, person: Person) -> None:
     """Replaces the person by the digest on the lists that the operator has put the person on (OPS-028)."""
     for kind in ListKind:
-        is_named = person.jid in tx.blocks(kind)
-        tx.remove_blocks(kind, (person.jid,))
+        is_named = person.jid in privacy_rows.blocks(tx, kind)
+        privacy_rows.remove_blocks(tx, kind, (person.jid,))
         if is_named or (job.settings.block and kind is ListKind.DENY):
-            tx.add_blocks(kind, (f"{DIGEST_PREFIX}{job.digest.hex()}",))
+            privacy_rows.add_blocks(tx, kind, (f"{DIGEST_PREFIX}{job.digest.hex()}",))
 
 
 _STEPS: Mapping[ErasurePhase, Callable[[WriteTx, Context, Erasure, Person], Erasure | None]] = {

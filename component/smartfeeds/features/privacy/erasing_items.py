@@ -4,10 +4,10 @@
 """
 
 from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.person import Person
 from smartfeeds.errors import FeedError
 from smartfeeds.features.attachments.names import target_of
 from smartfeeds.features.attachments.requests import summarise
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.formats.atom import digest_id, id_and_updated, remains, tombstone
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import ItemState, next_key, write_state

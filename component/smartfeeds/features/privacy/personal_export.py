@@ -10,11 +10,13 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.person import Person
 from smartfeeds.core.times import format_datetime
 from smartfeeds.features.accounts import rows as account_rows
+from smartfeeds.features.authoring import rows as file_rows
 from smartfeeds.features.bot import rows as chat_rows
+from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing_items import belongs_to
-from smartfeeds.features.privacy.person import Person
 from smartfeeds.formats.atom import ENTRY_START, with_child
 from smartfeeds.service.context import Context
 from smartfeeds.service.syncing import read_shared, shared_payload, sync_of
@@ -53,7 +55,7 @@ class PersonalItems(NamedTuple):
 
 def export_items(tx: ReadTx, context: Context, person: Person, after_no: int) -> PersonalItems:
     """Returns what the next items of the store have of a person."""
-    rows = tx.items_after(after_no, ITEM_CHUNK)
+    rows = privacy_rows.items_after(tx, after_no, ITEM_CHUNK)
     part = PersonalItems([], [], [], rows[-1].item.item_no if len(rows) == ITEM_CHUNK else None)
     for node_no, item in rows:
         node = tx.node_by_no(node_no)
@@ -106,7 +108,7 @@ def export_rows(tx: ReadTx, person: Person) -> Mapping[str, object]:
     """Returns the JSON values of an export by the name of the file, except those of items."""
     jid = person.jid
     owned = [(node, affiliation) for node, affiliation in tx.affiliations_of(jid)]
-    created = [node for no in tx.nodes_created_by(jid) if (node := tx.node_by_no(no)) is not None]
+    created = [node for no in privacy_rows.nodes_created_by(tx, jid) if (node := tx.node_by_no(no)) is not None]
     nodes = {node.node_no: node for node in (*created, *(node for node, one in owned if one.value == "owner"))}
     tokens = [
         _without(asdict(token), "digest") | {"scope": token.scope.text} for token in account_rows.tokens_of(tx, jid)
@@ -141,12 +143,12 @@ def export_rows(tx: ReadTx, person: Person) -> Mapping[str, object]:
         "tokens.json": {"tokens": tokens, "sessions": sessions},
         "other.json": {
             "contacts": [{"address": address, "jid": contact} for address, contact in tx.contact_keys(jid)],
-            "files": [file._asdict() for file in tx.files_owned(jid)],
+            "files": [file._asdict() for file in file_rows.owned(tx, jid)],
             "chat": None if chat is None else asdict(chat),
             # Not the texts: those of others have secrets of hub subscriptions, and documents of closed nodes.
             "rows": [
                 {"table": row.table, "column": row.column, "spellings": person.spellings_in(row.text)}
-                for row in (*tx.text_rows(person), *tx.mention_rows(person))
+                for row in (*privacy_rows.text_rows(tx, person), *privacy_rows.mention_rows(tx, person))
             ],
         },
     }

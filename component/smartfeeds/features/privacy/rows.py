@@ -1,22 +1,18 @@
-"""Erasures of persons in SQL (erasures, person_columns)."""
+"""Erasures of persons, and the entries of the block lists, in SQL (`erasures`, `person_columns`)."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
-from zlib import crc32
 
-from smartfeeds.core.files import FeedFile
+from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.filters import facet
 from smartfeeds.core.model import Item
-from smartfeeds.core.view import ANYTHING
-from smartfeeds.features.privacy.block_rows import BlockReads, BlockWrites, to_erasure
-from smartfeeds.features.privacy.erasures import Erasure, dump_report
-from smartfeeds.features.privacy.person import Person
+from smartfeeds.core.person import Person
+from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, dump_report, load_report
 from smartfeeds.features.privacy.person_columns import JidUse, columns_for
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import checksum, digest, item_texts, to_items
-from smartfeeds.store.sql_nodes import NODES_IN
-from smartfeeds.store.sql_tables import ERASURE, FACET, FILE, ITEM_ROW, without_index
-from smartfeeds.store.tokens import index_tokens
+from smartfeeds.store.rows import digest, to_items
+from smartfeeds.store.sql_tables import ERASURE, ITEM_ROW, without_index
 
 # The keys of the tables whose rows an erasure changes one by one. `table.key` of most of them.
 KEYS = {
@@ -66,103 +62,88 @@ class ItemOfNode(NamedTuple):
     item: Item
 
 
+def to_erasure(row: Row) -> Erasure:
+    """An erasure from its row."""
+    key, jid, phase, place, report, started_us, ended_us = row
+    settings, counts, keys = load_report(report)
+    return Erasure(bytes(key), jid, settings, ErasurePhase(phase), place, started_us, ended_us, counts, keys)
+
+
 def _match(key: str) -> str:
     return " AND ".join(f"{column} = ?" for column in key.split(", "))
 
 
-class ErasureReads(BlockReads):
-    """The part of ReadTx for erasures. It is about all tables of the schema."""
+def erasure(tx: ReadTx, person: Person) -> Erasure | None:
+    """Returns the erasure of a person, also after its end."""
+    row = tx.db.row(f"{ERASURE.select} WHERE digest = ?", (person.digest(tx.person_salt()),))
+    return to_erasure(row) if row else None
 
-    def erasure(self, person: Person) -> Erasure | None:
-        """Returns the erasure of a person, also after its end."""
-        row = self.db.row(f"{ERASURE.select} WHERE digest = ?", (person.digest(self.person_salt()),))
-        return to_erasure(row) if row else None
 
-    def newest_erasures(self, limit: int) -> list[Erasure]:
-        """Returns the erasures that began last, those that have ended included. All of them are read."""
-        return [
-            to_erasure(row)
-            for row in self.db.rows(f"{ERASURE.select} ORDER BY started_us DESC, digest LIMIT ?", (limit,))
-        ]
+def newest_erasures(tx: ReadTx, limit: int) -> list[Erasure]:
+    """Returns the erasures that began last, those that have ended included. All of them are read."""
+    return [
+        to_erasure(row) for row in tx.db.rows(f"{ERASURE.select} ORDER BY started_us DESC, digest LIMIT ?", (limit,))
+    ]
 
-    def items_after(self, item_no: int, limit: int) -> list[ItemOfNode]:
-        """Returns items of all nodes, deleted nodes included, by item_no behind a number."""
-        rows = self.db.rows(
-            f"SELECT node_no, {ITEM_ROW} FROM item WHERE item_no > ? ORDER BY item_no LIMIT ?", (item_no, limit)
-        )
-        return [ItemOfNode(row[0], item) for row, item in zip(rows, to_items([row[1:] for row in rows]), strict=True)]
 
-    def published_before(self, person: Person, first_no: int, last_no: int) -> set[int]:
-        """Returns the numbers of the items in a range that the filter index knows as the person's, also in past
-        versions.
-        """
-        facets = [digest(facet(kind, person.jid)) for kind in _PUBLISHER_FACETS]
-        # Only the index of the facets of an item may serve this: the others would be read for each item, from the first
-        # to the last item of the person. So the facet is an expression, and `states` is needed, which they do not have.
-        statement = (
-            f"SELECT f.item_no FROM item i {self.db.ordered_join} facet f"
-            " ON f.node_no = i.node_no AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ?"
-            f" AND {without_index('f.facet')} IN (?, ?) AND f.states > 0"
-        )
-        return {row[0] for row in self.db.rows(statement, (first_no, last_no, *facets))}
+def items_after(tx: ReadTx, item_no: int, limit: int) -> list[ItemOfNode]:
+    """Returns items of all nodes, deleted nodes included, by item_no behind a number."""
+    rows = tx.db.rows(
+        f"SELECT node_no, {ITEM_ROW} FROM item WHERE item_no > ? ORDER BY item_no LIMIT ?", (item_no, limit)
+    )
+    return [ItemOfNode(row[0], item) for row, item in zip(rows, to_items([row[1:] for row in rows]), strict=True)]
 
-    def person_rows(self, person: Person) -> list[PersonRow]:
-        """Returns the rows of a person that are removed at once (`JidUse.ROW`). The cost grows with the tables."""
-        return [row for row in self._rows_with(JidUse.ROW, person) if person.has_address(row.text)]
 
-    def mention_rows(self, person: Person) -> list[PersonRow]:
-        """Returns the rows that are removed because they name a person (`JidUse.MENTION`). The cost grows with the
-        tables.
-        """
-        return self._rows_with(JidUse.MENTION, person)
+def published_before(tx: ReadTx, person: Person, first_no: int, last_no: int) -> set[int]:
+    """Returns the numbers of the items in a range that the filter index knows as the person's, also in past
+    versions.
+    """
+    facets = [digest(facet(kind, person.jid)) for kind in _PUBLISHER_FACETS]
+    # Only the index of the facets of an item may serve this: the others would be read for each item, from the first
+    # to the last item of the person. So the facet is an expression, and `states` is needed, which they do not have.
+    statement = (
+        f"SELECT f.item_no FROM item i {tx.db.ordered_join} facet f"
+        " ON f.node_no = i.node_no AND f.item_no = i.item_no WHERE i.item_no BETWEEN ? AND ?"
+        f" AND {without_index('f.facet')} IN (?, ?) AND f.states > 0"
+    )
+    return {row[0] for row in tx.db.rows(statement, (first_no, last_no, *facets))}
 
-    def text_rows(self, person: Person) -> list[PersonRow]:
-        """Returns the texts that name a person beside other data (`JidUse.TEXT`). The cost grows with the tables."""
-        return self._rows_with(JidUse.TEXT, person)
 
-    def sources_of_person(self, person: Person) -> set[int]:
-        """Returns the numbers of the sources whose addresses name a person."""
-        return {row.key[0] for column in ("first_url", "url") for row in self._naming(person, "source", column)}
+def person_rows(tx: ReadTx, person: Person) -> list[PersonRow]:
+    """Returns the rows of a person that are removed at once (`JidUse.ROW`). The cost grows with the tables."""
+    return [row for row in _rows_with(tx, JidUse.ROW, person) if person.has_address(row.text)]
 
-    def _rows_with(self, use: JidUse, person: Person) -> list[PersonRow]:
-        return [row for table, column in columns_for(use) for row in self._naming(person, table, column)]
 
-    def _naming(self, person: Person, table: str, column: str) -> list[PersonRow]:
-        key = KEYS[table]
-        width = key.count(",") + 1
-        params: Row = ()
-        statement = f"SELECT {key}, {column} FROM {table}"
-        if person.hint and (table, column) not in _BYTES:
-            statement, params = f"{statement} WHERE lower({column}) LIKE ?", (f"%{_like(person.hint)}%",)
-        rows = self.db.rows(statement, params)
-        return [PersonRow(table, column, row[:width], row[width]) for row in rows if person.is_in(row[width])]
+def mention_rows(tx: ReadTx, person: Person) -> list[PersonRow]:
+    """Returns the rows that are removed because they name a person (`JidUse.MENTION`). The cost grows with the
+    tables.
+    """
+    return _rows_with(tx, JidUse.MENTION, person)
 
-    def files_owned(self, jid: str) -> list[FeedFile]:
-        """Returns the files of a bare JID."""
-        return [FeedFile(*row) for row in self.db.rows(f"{FILE.select} WHERE owner = ?", (jid,))]
 
-    def is_file_used(self, file: FeedFile) -> bool:
-        """Returns whether an item refers to a file."""
-        statement = "SELECT EXISTS (SELECT 1 FROM file_use WHERE node_no = ? AND file_id = ?)"
-        return bool(self.number(statement, (file.node_no, file.file_id)))
+def text_rows(tx: ReadTx, person: Person) -> list[PersonRow]:
+    """Returns the texts that name a person beside other data (`JidUse.TEXT`). The cost grows with the tables."""
+    return _rows_with(tx, JidUse.TEXT, person)
 
-    def affiliated_nodes(self, jid: str) -> list[int]:
-        """Returns the numbers of the nodes with an affiliation of a bare JID, deleted nodes included."""
-        rows = self.db.rows("SELECT node_no FROM affiliation WHERE jid = ? ORDER BY node_no", (jid,))
-        return [row[0] for row in rows]
 
-    def contact_keys(self, jid: str) -> list[tuple[str, str]]:
-        """Returns the keys of the contacts with a bare JID, or at an address of the service that begins with it."""
-        rows = self.db.rows("SELECT address, jid FROM contact WHERE jid = ? OR address = ?", (jid, jid))
-        return [(row[0], row[1]) for row in rows]
+def sources_of_person(tx: ReadTx, person: Person) -> set[int]:
+    """Returns the numbers of the sources whose addresses name a person."""
+    return {row.key[0] for column in ("first_url", "url") for row in _naming(tx, person, "source", column)}
 
-    def nodes_created_by(self, jid: str) -> list[int]:
-        """Returns the numbers of the nodes that a bare JID created, deleted nodes included."""
-        return [row[0] for row in self.db.rows("SELECT node_no FROM node WHERE creator = ?", (jid,))]
 
-    def deleted_nodes(self) -> list[int]:
-        """Returns the numbers of the deleted nodes whose rows are not removed yet."""
-        return [row[0] for row in self.db.rows("SELECT node_no FROM node WHERE state = 'deleted' ORDER BY node_no")]
+def _rows_with(tx: ReadTx, use: JidUse, person: Person) -> list[PersonRow]:
+    return [row for table, column in columns_for(use) for row in _naming(tx, person, table, column)]
+
+
+def _naming(tx: ReadTx, person: Person, table: str, column: str) -> list[PersonRow]:
+    key = KEYS[table]
+    width = key.count(",") + 1
+    params: Row = ()
+    statement = f"SELECT {key}, {column} FROM {table}"
+    if person.hint and (table, column) not in _BYTES:
+        statement, params = f"{statement} WHERE lower({column}) LIKE ?", (f"%{_like(person.hint)}%",)
+    rows = tx.db.rows(statement, params)
+    return [PersonRow(table, column, row[:width], row[width]) for row in rows if person.is_in(row[width])]
 
 
 def _like(text: str) -> str:
@@ -170,92 +151,92 @@ def _like(text: str) -> str:
     return text.replace("%", "_").replace("\\", "_")
 
 
-class ErasureWrites(BlockWrites, ErasureReads):
-    """The part of WriteTx for erasures."""
+def affiliated_nodes(tx: ReadTx, jid: str) -> list[int]:
+    """Returns the numbers of the nodes with an affiliation of a bare JID, deleted nodes included."""
+    rows = tx.db.rows("SELECT node_no FROM affiliation WHERE jid = ? ORDER BY node_no", (jid,))
+    return [row[0] for row in rows]
 
-    def put_erasure(self, job: Erasure) -> None:
-        """Stores a job, or replaces it. The person is refused from the first job on until it ends."""
-        former = self.db.row("SELECT jid FROM erasure WHERE digest = ?", (job.digest,))
-        if former is None or former[0] != job.jid:
-            self.change_blocks()
-        values = (job.digest, job.jid, job.phase.value, job.place, dump_report(job), job.started_us, job.ended_us)
-        self.change(ERASURE.replace, values)
 
-    def remove_rows(self, rows: Iterable[PersonRow]) -> int:
-        """Removes rows and returns their number. Subscriptions must be removed one by one (`remove_subscription`)."""
-        keys = dict.fromkeys((row.table, row.key) for row in rows if row.table not in _COUNTED)
-        self.changes += 1
-        self._ahead.clear()
-        for table, key in keys:
-            self.db.run(f"DELETE FROM {table} WHERE {_match(KEYS[table])}", key)
-        return len(keys)
+def nodes_created_by(tx: ReadTx, jid: str) -> list[int]:
+    """Returns the numbers of the nodes that a bare JID created, deleted nodes included."""
+    return [row[0] for row in tx.db.rows("SELECT node_no FROM node WHERE creator = ?", (jid,))]
 
-    def replace_texts(self, rows: Iterable[PersonRow], person: Person, by: str) -> int:
-        """Replaces the JID of a person in texts by another address. Returns the number of texts."""
-        self.changes += 1
-        count = 0
-        for row in rows:
-            self.db.run(
-                f"UPDATE {row.table} SET {row.column} = ? WHERE {_match(KEYS[row.table])}",
-                (person.replaced(row.text, by), *row.key),
-            )
-            count += 1
-        if count:
-            # Nodes in memory may have the former options.
-            self.settle()
-            self.forget()
-        return count
 
-    def set_creator(self, node_no: int, creator: str) -> None:
-        """Replaces the creator of a node, who counts the node against a quota."""
-        row = self._edit(node_no)
-        if row.node.state.value == "live":
-            self.tally(NODES_IN, row.node.creator, -1)
-            self.tally(NODES_IN, creator, 1)
-        row.node = row.node._replace(creator=creator)
-        self.db.run("UPDATE node SET creator = ? WHERE node_no = ?", (creator, node_no))
+def deleted_nodes(tx: ReadTx) -> list[int]:
+    """Returns the numbers of the deleted nodes whose rows are not removed yet."""
+    return [row[0] for row in tx.db.rows("SELECT node_no FROM node WHERE state = 'deleted' ORDER BY node_no")]
 
-    def rename_item(self, node_no: int, item_no: int, item_id: str, sync_id: str) -> None:
-        """Replaces the ids of an item. Cursors that name the former id degrade to their time (SF-108)."""
-        self._edit(node_no)
-        self._ahead.clear()
-        former_id, publisher, former_sync_id, check = self._texts(item_no)
-        # The payload is not read again: if it is damaged, the new checksum must show it, too.
-        texts = (item_texts(former_id, publisher, former_sync_id), item_texts(item_id, publisher, sync_id))
-        check ^= crc32(texts[0]) ^ crc32(texts[1])
-        values = (item_id, sync_id, check, item_no)
-        self.db.run("UPDATE item SET id = ?, sync_id = ?, checksum = ? WHERE item_no = ?", values)
-        self._last_item = None
 
-    def replace_content(self, item_no: int, payload: bytes, sync: bytes) -> None:
-        """Replaces the content of a tombstone without a new key."""
-        self._ahead.clear()
-        *texts, _ = self._texts(item_no)
-        values = (payload, sync, checksum(payload, sync, item_texts(*texts)), item_no)
-        self.change("UPDATE item SET payload = ?, sync = ?, checksum = ? WHERE item_no = ?", values)
-        self._last_item = None
+def put_erasure(tx: WriteTx, job: Erasure) -> None:
+    """Stores a job, or replaces it. The person is refused from the first job on until it ends."""
+    former = tx.db.row("SELECT jid FROM erasure WHERE digest = ?", (job.digest,))
+    if former is None or former[0] != job.jid:
+        tx.change_blocks()
+    values = (job.digest, job.jid, job.phase.value, job.place, dump_report(job), job.started_us, job.ended_us)
+    tx.change(ERASURE.replace, values)
 
-    def _texts(self, item_no: int) -> Row:
-        row = self.db.row("SELECT id, publisher, sync_id, checksum FROM item WHERE item_no = ?", (item_no,))
-        assert row is not None
-        return row
 
-    def forget_versions(self, node_no: int, item: Item) -> None:
-        """Replaces what the filter index knows of an item by a version that matches every filter.
+def remove_rows(tx: WriteTx, rows: Iterable[PersonRow]) -> int:
+    """Removes rows and returns their number. Subscriptions must be removed one by one (`remove_subscription`)."""
+    keys = dict.fromkeys((row.table, row.key) for row in rows if row.table not in _COUNTED)
+    tx.changes += 1
+    for table, key in keys:
+        tx.db.run(f"DELETE FROM {table} WHERE {_match(KEYS[table])}", key)
+    if keys:
+        # Rows in memory may be among them.
+        tx.settle()
+        tx.forget()
+    return len(keys)
 
-        The index must not remember the person, but followers of every view must receive the change.
-        """
-        self.changes += 1
-        self._ahead.wildcards.pop(node_no, None)
-        self.db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
-        self.db.drop_documents([item.item_no])
-        self.db.put_documents({(item.item_no, 0): index_tokens(node_no, ANYTHING, {})})
-        values = [
-            (node_no, digest(name), item.modified_us, item.item_no, item.created_us, 1) for name in ANYTHING.facets
-        ]
-        self.db.run_many(FACET.insert, values)
 
-    def set_file_owner(self, file: FeedFile, owner: str) -> None:
-        """Replaces the owner of a file."""
-        statement = "UPDATE file SET owner = ? WHERE node_no = ? AND file_id = ?"
-        self.change(statement, (owner, file.node_no, file.file_id))
+def replace_texts(tx: WriteTx, rows: Iterable[PersonRow], person: Person, by: str) -> int:
+    """Replaces the JID of a person in texts by another address. Returns the number of texts."""
+    tx.changes += 1
+    count = 0
+    for row in rows:
+        tx.db.run(
+            f"UPDATE {row.table} SET {row.column} = ? WHERE {_match(KEYS[row.table])}",
+            (person.replaced(row.text, by), *row.key),
+        )
+        count += 1
+    if count:
+        # Nodes in memory may have the former options.
+        tx.settle()
+        tx.forget()
+    return count
+
+
+def open_erasures(tx: ReadTx) -> list[Erasure]:
+    """Returns the erasures that have not ended. Their number is small."""
+    return [to_erasure(row) for row in tx.db.rows(f"{ERASURE.select} WHERE jid <> '' ORDER BY started_us")]
+
+
+def blocks(tx: ReadTx, kind: ListKind) -> list[str]:
+    """Returns the entries of a list, in their order. The list of an operator is short."""
+    return [str(row[0]) for row in tx.db.rows("SELECT name FROM block WHERE kind = ? ORDER BY name", (kind.value,))]
+
+
+def subscription_nos(tx: ReadTx, bare: str, limit: int) -> list[int]:
+    """Returns the numbers of the subscriptions of a bare JID and its resources, those to deleted nodes included."""
+    rows = tx.db.rows("SELECT sub_no FROM subscription WHERE bare = ? ORDER BY sub_no LIMIT ?", (bare, limit))
+    return [row[0] for row in rows]
+
+
+def set_person_salt(tx: WriteTx, salt: bytes) -> None:
+    """Stores the salt, which never changes."""
+    tx.change("INSERT INTO salt (salt) VALUES (?)", (salt,))
+
+
+def add_blocks(tx: WriteTx, kind: ListKind, names: Collection[str]) -> None:
+    """Adds entries to a list. Entries that it has stay."""
+    tx.change_blocks()
+    tx.db.run_many(
+        "INSERT INTO block (kind, name) VALUES (?, ?) ON CONFLICT (kind, name) DO NOTHING",
+        [(kind.value, name) for name in names],
+    )
+
+
+def remove_blocks(tx: WriteTx, kind: ListKind, names: Collection[str]) -> None:
+    """Removes entries of a list."""
+    tx.change_blocks()
+    tx.db.run_many("DELETE FROM block WHERE kind = ? AND name = ?", [(kind.value, name) for name in names])

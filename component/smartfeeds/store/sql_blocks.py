@@ -1,22 +1,12 @@
-"""The block list, and the erasures that are not done, in SQL (blocklist, erasures)."""
+"""Who may not use the service, in SQL (`core.blocklist`). Every request begins with this look-up."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
+from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal, same_addresses
 from smartfeeds.core.jid import Jid
-from smartfeeds.features.privacy.blocklist import DIGEST_PREFIX, ListKind, Refusal, same_addresses
-from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, load_report
-from smartfeeds.features.privacy.person import Person
-from smartfeeds.store.engine import Row
+from smartfeeds.core.person import Person
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
-from smartfeeds.store.sql_tables import ERASURE
 from smartfeeds.store.sql_tallies import BLOCKS
-
-
-def to_erasure(row: Row) -> Erasure:
-    """An erasure from its row."""
-    key, jid, phase, place, report, started_us, ended_us = row
-    settings, counts, keys = load_report(report)
-    return Erasure(bytes(key), jid, settings, ErasurePhase(phase), place, started_us, ended_us, counts, keys)
 
 
 class BlockReads(NodeReads):
@@ -32,16 +22,6 @@ class BlockReads(NodeReads):
         """Returns the salt of digests of JIDs, empty before the first erasure."""
         row = self.db.row("SELECT salt FROM salt LIMIT 1")
         return bytes(row[0]) if row else b""
-
-    def open_erasures(self) -> list[Erasure]:
-        """Returns the erasures that have not ended. Their number is small."""
-        return [to_erasure(row) for row in self.db.rows(f"{ERASURE.select} WHERE jid <> '' ORDER BY started_us")]
-
-    def blocks(self, kind: ListKind) -> list[str]:
-        """Returns the entries of a list, in their order. The list of an operator is short."""
-        return [
-            str(row[0]) for row in self.db.rows("SELECT name FROM block WHERE kind = ? ORDER BY name", (kind.value,))
-        ]
 
     def refusal(self, bare: str, domain: str) -> Refusal | None:
         """Returns why a bare JID may not use the service, None if it may.
@@ -70,11 +50,6 @@ class BlockReads(NodeReads):
         statement = f"SELECT EXISTS (SELECT 1 FROM block WHERE kind = ? AND name IN ({marks}))"
         return bool(self.number(statement, (kind.value, *names)))
 
-    def subscription_nos(self, bare: str, limit: int) -> list[int]:
-        """Returns the numbers of the subscriptions of a bare JID and its resources, those to deleted nodes included."""
-        rows = self.db.rows("SELECT sub_no FROM subscription WHERE bare = ? ORDER BY sub_no LIMIT ?", (bare, limit))
-        return [row[0] for row in rows]
-
 
 class BlockWrites(NodeWrites, BlockReads):
     """The part of WriteTx for who may not use the service."""
@@ -93,20 +68,3 @@ class BlockWrites(NodeWrites, BlockReads):
         self.db.lock_text(BLOCKS)
         self.add_tally(BLOCKS, 1)
         self._ahead.blocks_version = None
-
-    def set_person_salt(self, salt: bytes) -> None:
-        """Stores the salt, which never changes."""
-        self.change("INSERT INTO salt (salt) VALUES (?)", (salt,))
-
-    def add_blocks(self, kind: ListKind, names: Collection[str]) -> None:
-        """Adds entries to a list. Entries that it has stay."""
-        self.change_blocks()
-        self.db.run_many(
-            "INSERT INTO block (kind, name) VALUES (?, ?) ON CONFLICT (kind, name) DO NOTHING",
-            [(kind.value, name) for name in names],
-        )
-
-    def remove_blocks(self, kind: ListKind, names: Collection[str]) -> None:
-        """Removes entries of a list."""
-        self.change_blocks()
-        self.db.run_many("DELETE FROM block WHERE kind = ? AND name = ?", [(kind.value, name) for name in names])

@@ -38,7 +38,6 @@ from smartfeeds.app.config_types import (
     Seconds,
     SettingsSection,
 )
-from smartfeeds.core.files import LOGO_TYPES
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
@@ -50,7 +49,6 @@ ENV_DELIMITER = "__"
 STORE_URL = f"{ENV_PREFIX}STORE{ENV_DELIMITER}URL"
 # Room for the elements that surround a page or an item in its stanza.
 ENVELOPE_BYTES = 8_192
-_LOGO_BYTES = 262_144  # every page loads it
 
 # Command-line options that have an environment variable, and the variables that Kubernetes sets in every container when
 # a Service in the same namespace is named "smartfeeds". They are not settings, so they are not reported as unknown.
@@ -117,32 +115,6 @@ class HttpSettings(SettingsSection):
     unread_s: Seconds = 60.0
     upload_bytes: Annotated[int, Field(ge=0, le=1_073_741_824)] = 16_777_216
     drain_s: Annotated[float, Field(ge=0, le=300)] = 0.0
-
-
-class SiteSettings(SettingsSection):
-    """The look of the pages for browsers."""
-
-    name: Annotated[str, Field(min_length=1, max_length=60)] = "Smart Feeds"
-    accent: Annotated[str, Field(pattern="^(#[0-9a-fA-F]{6})?$")] = ""
-    logo: FilePath | None = None
-    images: Literal["off", "click", "on"] = "off"
-
-    @model_validator(mode="after")
-    def _logo_is_shown(self) -> "SiteSettings":
-        if self.logo is not None:
-            if self.logo.suffix.lower() not in LOGO_TYPES:
-                raise ValueError(f"logo must be a file named *{' or *'.join(LOGO_TYPES)}, not {self.logo}")
-            if len(self.read_logo()) > _LOGO_BYTES:
-                raise ValueError(f"logo {self.logo} is too large; the limit is {_LOGO_BYTES:,} bytes")
-        return self
-
-    def read_logo(self) -> bytes:
-        """Returns the content of the logo. Raises ValueError if the file cannot be read."""
-        assert self.logo is not None
-        try:
-            return self.logo.read_bytes()
-        except OSError as error:
-            raise ValueError(f"cannot read logo {self.logo}: {error.strerror}") from None
 
 
 class PubsubSettings(SettingsSection):
@@ -275,7 +247,6 @@ class Settings(BaseSettings):
     component: ComponentSettings
     store: StoreSettings = Field(default_factory=StoreSettings)
     http: HttpSettings = HttpSettings()
-    site: SiteSettings = SiteSettings()
     pubsub: PubsubSettings = PubsubSettings()
     contact: ContactSettings = ContactSettings()
     limits: LimitsSettings = LimitsSettings()

@@ -5,7 +5,7 @@ checks rights from these values, and `openapi.py` writes the OpenAPI document fr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.token import TokenScope
 from smartfeeds.http.negotiation import WEB_FORM
@@ -64,6 +64,14 @@ class Operation:
     def needs_token(self) -> bool:
         """Whether an anonymous request is rejected."""
         return self.scope is not None and self.scope is not TokenScope.READ
+
+    def without(self, media_type: str) -> "Operation":
+        """The operation without a media type of its answers."""
+        answers = {
+            status: {kind: schema for kind, schema in content.items() if kind != media_type}
+            for status, content in self.answers.items()
+        }
+        return replace(self, answers=answers)
 
     @property
     def described(self) -> bool:

@@ -52,6 +52,13 @@ TABLE: tuple[Route[Handlers], ...] = (
 
 
 def document(sides: Iterable[HttpSide[Any]]) -> dict[str, Any]:
-    """Returns the OpenAPI document of the kernel's table and of the features."""
+    """Returns the OpenAPI document of the kernel's table and of the features. Only a service with pages answers with
+    HTML."""
+    sides = tuple(sides)
+    has_pages = any(side.pages is not None for side in sides)
     routes = (*TABLE, *(route for side in sides for route in side.routes))
-    return openapi.document((each.method, each.path, each.operation) for each in routes if each.operation.described)
+    return openapi.document(
+        (each.method, each.path, each.operation if has_pages else each.operation.without(n.HTML.bare_type))
+        for each in routes
+        if each.operation.described
+    )

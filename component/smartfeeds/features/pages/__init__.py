@@ -2,12 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from smartfeeds.app.feature import Feature, Host, Running
+from smartfeeds.app.feature import Feature, Host, Running, Section
 
 if TYPE_CHECKING:
     from smartfeeds.features.pages.routes import PageHandlers
     from smartfeeds.http.side import HttpSide
     from smartfeeds.service.use_cases import UseCases
+
+
+def _settings() -> tuple[Section, ...]:
+    from smartfeeds.features.pages.settings import SiteSettings
+
+    return (Section("site", SiteSettings),)
 
 
 def _use_cases() -> "UseCases":
@@ -30,4 +36,4 @@ def _run(host: Host) -> Running:
     return run_pages(host)
 
 
-PAGES = Feature("pages", use_cases=_use_cases, http=_http, run=_run)
+PAGES = Feature("pages", settings=_settings, use_cases=_use_cases, http=_http, run=_run)

@@ -8,6 +8,7 @@ from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.features.pages.image_requests import ImageFetcher
 from smartfeeds.features.pages.look import ImageLinks, ImagePolicy, SiteLook
+from smartfeeds.features.pages.settings import SiteSettings
 from smartfeeds.features.pages.site_look import accent_file, logo_file
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.xmpp.command_sessions import session_key
@@ -28,7 +29,7 @@ def run_pages(host: Host) -> Running:
 
 
 def _look(settings: Settings) -> SiteLook:
-    site = settings.site
+    site = settings.section(SiteSettings)
     return SiteLook(
         site.name,
         accent_file(site.accent),

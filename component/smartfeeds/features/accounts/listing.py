@@ -1,11 +1,9 @@
 """Administration of bearer tokens by requests: users manage the tokens for their own JID, admins all tokens."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.times import format_second
-from smartfeeds.core.token import ALL_FEEDS, Token, ended
+from smartfeeds.core.token import ALL_FEEDS, Token
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts import rows, tokens
 from smartfeeds.service.context import Context, is_admin
@@ -61,20 +59,6 @@ class TokenRevoked(Answer):
     """The token that was revoked."""
 
     token: Token
-
-
-def token_row(token: Token, now_us: int) -> dict[str, Any]:
-    """A token without its secret, as a row of administration: an object to be written as JSON."""
-    return {
-        "id": token.token_id,
-        "jid": token.jid,
-        "scope": token.scope.text,
-        "feed": token.feed,
-        "created": format_second(token.created_us),
-        "expires": "never" if token.expires_us is None else format_second(token.expires_us),
-        "state": "expired" if ended(token, now_us) else "valid",
-        "label": token.label,
-    }
 
 
 def add_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded:

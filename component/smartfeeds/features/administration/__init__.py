@@ -43,5 +43,11 @@ def _shows(resources: "tuple[Resource[Any], ...]") -> "HttpSide[Any]":
 
 
 ADMINISTRATION = Feature(
-    "administration", use_cases=_use_cases, xmpp=_xmpp, http=_http, resources=_resources, shows=_shows
+    "administration",
+    needs=("pages",),
+    use_cases=_use_cases,
+    xmpp=_xmpp,
+    http=_http,
+    resources=_resources,
+    shows=_shows,
 )

@@ -99,6 +99,10 @@ class NodeReads(TallyReads):
         self._names: dict[str, NodeRow] = {}
         self._ahead = LookedAhead()
 
+    def deleted_nodes(self) -> list[int]:
+        """Returns the numbers of the deleted nodes whose rows are not removed yet."""
+        return [row[0] for row in self.db.rows("SELECT node_no FROM node WHERE state = 'deleted' ORDER BY node_no")]
+
     def look_ahead(self, touches: Sequence[Touch]) -> None:
         """Reads what the works of a batch will look up, in few round trips. The works then find it in memory."""
         rows = self.db.look_ahead(touches, lock=bool(self._lock)) if touches else None

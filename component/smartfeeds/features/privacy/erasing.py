@@ -307,7 +307,7 @@ def _remove_files(tx: WriteTx, context: Context, job: Erasure, person: Person) -
 
 def _await_followers(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure | None:
     """Waits until the followers have received the deletions under the ids that they know, if an id names the person."""
-    deleted_nos = privacy_rows.deleted_nodes(tx)
+    deleted_nos = tx.deleted_nodes()
     if job.settings.now:
         for node_no in deleted_nos:
             node = tx.node_by_no(node_no)

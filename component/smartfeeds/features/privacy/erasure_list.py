@@ -5,6 +5,7 @@ from typing import Final
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.privacy import rows
 from smartfeeds.features.privacy.erasing import ErasureStatus, erasure_status, read_person
 from smartfeeds.features.privacy.erasures import Erasure
 from smartfeeds.service.context import Context, is_admin
@@ -42,7 +43,7 @@ def list_erasures(tx: ReadTx, context: Context, request: ListErasures) -> WorkLi
     """Erasures, the newest first; none for users who are no admins."""
     if not is_admin(context.policy, request.actor):
         return WorkList(())
-    return WorkList(tuple(map(_work, tx.newest_erasures(WORK_SHOWN))))
+    return WorkList(tuple(map(_work, rows.newest_erasures(tx, WORK_SHOWN))))
 
 
 def get_erasure(tx: ReadTx, context: Context, request: GetErasure) -> ErasureShown:

@@ -162,11 +162,6 @@ def nodes_created_by(tx: ReadTx, jid: str) -> list[int]:
     return [row[0] for row in tx.db.rows("SELECT node_no FROM node WHERE creator = ?", (jid,))]
 
 
-def deleted_nodes(tx: ReadTx) -> list[int]:
-    """Returns the numbers of the deleted nodes whose rows are not removed yet."""
-    return [row[0] for row in tx.db.rows("SELECT node_no FROM node WHERE state = 'deleted' ORDER BY node_no")]
-
-
 def put_erasure(tx: WriteTx, job: Erasure) -> None:
     """Stores a job, or replaces it. The person is refused from the first job on until it ends."""
     former = tx.db.row("SELECT jid FROM erasure WHERE digest = ?", (job.digest,))

@@ -1,6 +1,6 @@
 """What a feature is: a folder of `features/`, and one value of this type that says what it brings."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from smartfeeds.http.side import HttpSide
     from smartfeeds.net.limiter import HostLimiter
     from smartfeeds.parts import Parts
+    from smartfeeds.recent import RecentRates
     from smartfeeds.service.answers import Handle
     from smartfeeds.service.feeds import FeedService
+    from smartfeeds.service.requests import Answer, Request
     from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
+    from smartfeeds.telemetry import Readings
     from smartfeeds.xmpp.side import XmppSide
     from smartfeeds.xmpp.stream import ComponentStream
 
@@ -44,50 +47,73 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
-    """The parts of the running service that features work with.
+class Process:
+    """What features that operate the process work with.
 
-    `handle` answers requests, within the limits of the operator. `link` is the link to the XMPP server, `send` sends a
-    stanza by the link of any process, and `letters` are read by the other processes on the database. `fetchers` request
-    documents of other servers, and `limiter` bounds the other requests to one host. `parts` has what the features that
-    come before run.
+    `stop` ends it; its parameter is true for a restart. `spawn` runs a coroutine as a task of this name, and returns
+    the function that cancels it. `readings` returns the counts of the kernel at this moment, and `recent` has those of
+    the last 24 hours.
     """
+
+    stop: Callable[[bool], object]
+    spawn: Callable[[Work, str], Callable[[], object]]
+    sleep: Callable[[float], Awaitable[None]]
+    readings: "Callable[[], Readings]"
+    recent: "RecentRates"
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The parts of the running service that features work with."""
 
     settings: "Settings"
     service: "FeedService"
     handle: "Handle"
+    """Answers requests, within the limits of the operator."""
     now_us: Callable[[], int]
     changes: "ChangeNotifier"
     dispatcher: "Dispatcher"
     link: "ComponentStream"
+    """The link to the XMPP server."""
     send: Callable[[bytes], object]
+    """Sends a stanza by the link of any process."""
     letters: "Letters"
+    """Read by the other processes on the database."""
     tools: "SourceTools"
     fetchers: "PollClients"
+    """Request documents of other servers."""
     limiter: "HostLimiter"
+    """Bounds the other requests to one host."""
+    process: Process
+    """What runs all of it."""
     parts: "Parts"
+    """What the features that come before run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs of a feature.
-
-    `duties` are the works that one process at a time does, and `tasks` those that every process does, with their names;
-    each call returns a run. `parts` are for others, by their type. `clients` are open from before the start until all
-    deliveries have ended. `start` is called when the store is open, and `stop` at the end, before the link is closed.
-    `resume` is called whenever the XMPP server has accepted the link. `document_readers` name the documents of the web
-    that the store has to remember (`features.polling.documents`). `readings` returns its metrics at this moment.
-    """
+    """What runs of a feature."""
 
     duties: tuple[tuple[str, Work], ...] = ()
+    """Works that one process at a time does, with their names. Each call returns a run."""
     tasks: tuple[tuple[str, Work], ...] = ()
+    """Works that every process does, with their names."""
     parts: tuple[object, ...] = ()
+    """For other features and for handlers over HTTP, by their type."""
     clients: tuple["AbstractAsyncContextManager[object]", ...] = ()
+    """Open from before the start until all deliveries have ended."""
     start: Work | None = None
+    """Called when the store is open."""
     stop: Work | None = None
+    """Called at the end, before the link is closed."""
     resume: Work | None = None
+    """Called whenever the XMPP server has accepted the link."""
     document_readers: frozenset[str] = frozenset()
+    """The names of documents of the web that the store has to remember (`features.polling.documents`)."""
     readings: Callable[[], Iterable[object]] | None = None
+    """Returns its metrics at this moment."""
+    handlers: "Mapping[type[Request], Callable[[Any], Awaitable[Answer]]]" = field(default_factory=dict)
+    """Answer requests that concern the process and not only the store."""
 
 
 @dataclass(frozen=True, slots=True)

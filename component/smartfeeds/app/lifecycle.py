@@ -5,7 +5,7 @@ import contextlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
@@ -16,7 +16,7 @@ import structlog
 from smartfeeds import __version__, system
 from smartfeeds.app.background import BackgroundTasks
 from smartfeeds.app.config import Settings
-from smartfeeds.app.feature import Host, Work, run_all
+from smartfeeds.app.feature import Host, Process, Work, run_all
 from smartfeeds.app.group import GroupLink, make_group
 from smartfeeds.app.http_setup import add_parts, http_options
 from smartfeeds.app.metrics import declare_metrics
@@ -35,8 +35,6 @@ from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
 from smartfeeds.features.accounts.setup import SharedSignIns
-from smartfeeds.features.administration.adhoc_process import encode_announcement
-from smartfeeds.features.administration.process import Announcement, OperationTools, ServiceOperations
 from smartfeeds.features.bot.setup import make_bot, stanza_side
 from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.settings import MirrorSettings
@@ -167,8 +165,12 @@ class App:
         fetching = (self._source_tools, self.polls.fetchers, self._limiter)
         self.parts = Parts()
         self.parts.add(self.files)
-        host = Host(settings, self.service, self.handle, clock, *kernel, *fetching, self.parts)
+        self._done: Counter[type[Request]] = Counter()
+        self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
+        process = Process(on_stop, self.tasks.spawn_operation, sleep, self._readings, self.recent)
+        host = Host(settings, self.service, self.handle, clock, *kernel, *fetching, process, self.parts)
         self._running = run_all(FEATURES, host)
+        self._handlers = {kind: answer for running in self._running for kind, answer in running.handlers.items()}
         shared_sign_ins = host.parts.get(SharedSignIns)
         self.sign_ins = shared_sign_ins.sign_ins
         self.bot = make_bot(
@@ -215,14 +217,6 @@ class App:
             side,
             self._stanzas,
             RouterTools(session_key(secret, domain), observe_request, settings.pubsub.stanza_bytes, clock),
-        )
-        self._done: Counter[type[Request]] = Counter()
-        self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
-        self._operations = ServiceOperations(
-            self.service,
-            OperationTools(
-                self._announce, on_stop, self.tasks.spawn_operation, sleep, clock, self._readings, self.recent
-            ),
         )
         link = partial(StreamLink, self.stream, settings.link.answer_s)
         self._fetch_allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
@@ -309,8 +303,8 @@ class App:
         limits = self._rates if type(request) in self.service.use_cases.limited else None
         if limits is not None and not limits.admit(request.actor):
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
-        if type(request) in self._operations.handlers:
-            return await self._operations.handle(request)
+        if type(request) in self._handlers:
+            return await self._handlers[type(request)](request)
         answer = await self.service.handle(request)
         self._done[type(request)] += 1
         return answer
@@ -449,13 +443,6 @@ class App:
         if self.tasks.failed:
             reasons["process"] = "a part that should never end has ended; restart the service"
         return reasons
-
-    async def _announce(self, addresses: Sequence[str], announcement: Announcement) -> None:
-        """Sends a message to each address, in turn with notifications. Raises LinkError."""
-        domain = self.settings.component.jid
-        await self.stream.outbox.notify(
-            encode_announcement(domain, address, announcement, f"announce-{system.new_id()}") for address in addresses
-        )
 
     async def _resume(self) -> None:
         """Starts the deliveries over XMPP from the marks, and sends presence to all contacts."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
+from smartfeeds.app import feature
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import Condition, FeedError, LinkError, StoreError
 from smartfeeds.features.administration.counts import AddressList, ListAddresses
@@ -16,7 +17,6 @@ from smartfeeds.features.administration.process import (
     Announce,
     Announcement,
     CancelStop,
-    OperationTools,
     Recipients,
     ServiceOperations,
     SetLogLevel,
@@ -70,10 +70,8 @@ class Process:
         self.link_faults = 0
         self.tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
-        tools = OperationTools(
-            self._send, self.stops.append, self._spawn, self._sleep, lambda: 0, lambda: READINGS, RECENT
-        )
-        self.operations = ServiceOperations(self.store, tools)  # type: ignore[arg-type]
+        process = feature.Process(self.stops.append, self._spawn, self._sleep, lambda: READINGS, RECENT)
+        self.operations = ServiceOperations(self.store, process, self._send, lambda: 0)  # type: ignore[arg-type]
 
     async def _send(self, addresses: Sequence[str], announcement: Announcement) -> None:
         if self.link_faults:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from smartfeeds.app.feature import Feature
+from smartfeeds.app.feature import Feature, Host, Running
 
 if TYPE_CHECKING:
     from smartfeeds.features.administration.routes import AdminHandlers
@@ -30,6 +30,12 @@ def _http() -> "HttpSide[AdminHandlers]":
     return HTTP
 
 
+def _run(host: Host) -> Running:
+    from smartfeeds.features.administration.setup import run_operations
+
+    return run_operations(host)
+
+
 def _resources() -> "tuple[Resource[Any], ...]":
     from smartfeeds.features.administration.log_list import LOG
 
@@ -48,6 +54,7 @@ ADMINISTRATION = Feature(
     use_cases=_use_cases,
     xmpp=_xmpp,
     http=_http,
+    run=_run,
     resources=_resources,
     shows=_shows,
 )

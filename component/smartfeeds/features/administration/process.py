@@ -4,7 +4,7 @@ These requests concern the process and not only the store, so they are not use c
 rights of the actor.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -12,10 +12,11 @@ from typing import Any
 
 import structlog
 
+from smartfeeds.app.feature import Process
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, LinkError
 from smartfeeds.features.administration.counts import AddressList, CountStore, ListAddresses, StoreCounts
-from smartfeeds.recent import RECENT_EVENTS, LogEvent, RecentRates, Sample, Throughput
+from smartfeeds.recent import RECENT_EVENTS, LogEvent, Sample, Throughput
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Answer, EmptyResult, Request
@@ -122,34 +123,25 @@ class CancelStop(Request):
     """Cancels a stop whose delay has not passed, and the rest of its announcement."""
 
 
-@dataclass(frozen=True, slots=True)
-class OperationTools:
-    """What the operations need from the process.
-
-    `send` sends an announcement to addresses and raises LinkError. `stop` ends the process; its parameter is true for a
-    restart. `spawn` runs a coroutine as a task of this name and returns the function that cancels it.
-    """
-
-    send: Callable[[Sequence[str], Announcement], Awaitable[None]]
-    stop: Callable[[bool], object]
-    spawn: Callable[[Callable[[], Coroutine[Any, Any, None]], str], Callable[[], object]]
-    sleep: Callable[[float], Awaitable[None]]
-    now_us: Callable[[], int]
-    readings: Callable[[], Readings]
-    recent: RecentRates
-
-
 class ServiceOperations:
-    """Handles the requests of this module. `handlers` is the table by the type of the request."""
+    """Handles the requests of this module. `send` sends an announcement to addresses and raises LinkError."""
 
-    def __init__(self, service: FeedService, tools: OperationTools) -> None:
+    def __init__(
+        self,
+        service: FeedService,
+        process: Process,
+        send: Callable[[Sequence[str], Announcement], Awaitable[None]],
+        now_us: Callable[[], int],
+    ) -> None:
         self._service = service
-        self._tools = tools
-        self._start_us = tools.now_us()
+        self._process = process
+        self._send_to = send
+        self._now_us = now_us
+        self._start_us = now_us()
         self._announcing = False
         # The functions that cancel the tasks of the pending stop.
         self._pending_stop: list[Callable[[], object]] = []
-        self.handlers: Mapping[type[Request], Callable[[Any], Awaitable[Answer]]] = {
+        self._handlers: Mapping[type[Request], Callable[[Any], Awaitable[Answer]]] = {
             GetStatistics: self._statistics,
             GetRecentEvents: self._recent_events,
             GetLogLevel: self._log_level,
@@ -159,15 +151,20 @@ class ServiceOperations:
             CancelStop: self._cancel,
         }
 
+    @property
+    def handlers(self) -> Mapping[type[Request], Callable[[Any], Awaitable[Answer]]]:
+        """The functions that answer the requests, by their type."""
+        return dict.fromkeys(self._handlers, self.handle)
+
     async def handle(self, request: Request) -> Answer:
         """Returns the answer to a request. Raises FeedError, StoreError."""
         check_admin(self._service.policy, request.actor)
-        return await self.handlers[type(request)](request)
+        return await self._handlers[type(request)](request)
 
     async def _statistics(self, request: GetStatistics) -> Statistics:
         counts = await ask(self._service.handle, CountStore(request.actor, request.service), StoreCounts)
-        uptime_s = max(0, self._tools.now_us() - self._start_us) / US_PER_S
-        readings, recent = self._tools.readings(), self._tools.recent
+        uptime_s = max(0, self._now_us() - self._start_us) / US_PER_S
+        readings, recent = self._process.readings(), self._process.recent
         return Statistics(counts, uptime_s, requests_answered(), readings, recent.rates(), recent.history())
 
     async def _recent_events(self, _request: GetRecentEvents) -> RecentEventList:
@@ -188,7 +185,7 @@ class ServiceOperations:
             raise FeedError(Condition.BUSY, "another announcement is being sent; try again later")
         _check_text(request.announcement)
         self._announcing = True
-        self._tools.spawn(partial(self._send_requested, request), "announcement")
+        self._process.spawn(partial(self._send_requested, request), "announcement")
         return EmptyResult()
 
     async def _send_requested(self, request: Announce) -> None:
@@ -204,7 +201,7 @@ class ServiceOperations:
                 await self._send(addresses, request.announcement)
                 sent_count += len(addresses)
                 after = addresses[-1]
-                await self._tools.sleep(ANNOUNCE_PAUSE_S)
+                await self._process.sleep(ANNOUNCE_PAUSE_S)
             event = "announced"
         finally:
             log.info(event, admin=str(request.actor.bare), recipients=sent_count)
@@ -218,9 +215,9 @@ class ServiceOperations:
         """Sends to a batch of addresses. If the link breaks meanwhile, the batch is sent again on the next link."""
         while True:
             try:
-                return await self._tools.send(addresses, announcement)
+                return await self._send_to(addresses, announcement)
             except LinkError:
-                await self._tools.sleep(LINK_PAUSE_S)
+                await self._process.sleep(LINK_PAUSE_S)
 
     async def _stop(self, request: StopService) -> EmptyResult:
         if request.restart and not self._service.policy.restarts:
@@ -231,11 +228,11 @@ class ServiceOperations:
             _check_text(request.announcement)
         self._cancel_pending()
         log.warning("stop_requested", admin=str(request.actor.bare), delay_s=request.delay_s, restart=request.restart)
-        self._pending_stop = [self._tools.spawn(partial(self._stop_later, request), "stop")]
+        self._pending_stop = [self._process.spawn(partial(self._stop_later, request), "stop")]
         if request.announcement is not None:
             # Beside another announcement, because behind it this one could come too late.
             announce = Announce(request.actor, request.service, request.announcement)
-            self._pending_stop.append(self._tools.spawn(partial(self._send_all, announce), "stop announcement"))
+            self._pending_stop.append(self._process.spawn(partial(self._send_all, announce), "stop announcement"))
         return EmptyResult()
 
     def _cancel_pending(self) -> None:
@@ -246,9 +243,9 @@ class ServiceOperations:
 
     async def _stop_later(self, request: StopService) -> None:
         if request.delay_s:
-            await self._tools.sleep(request.delay_s)
+            await self._process.sleep(request.delay_s)
         self._pending_stop = []
-        self._tools.stop(request.restart)
+        self._process.stop(request.restart)
 
     async def _cancel(self, request: CancelStop) -> EmptyResult:
         if not self._pending_stop:

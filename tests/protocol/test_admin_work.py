@@ -1,16 +1,18 @@
 """The commands for users and for work that goes on after the answer, through the whole component (XEP-0133)."""
 
+import asyncio
 from functools import partial
 
 import pytest
 
 from smartfeeds.core.person import Person
-from smartfeeds.delivery.sweeps import ERASURES, PURGES
+from smartfeeds.delivery.sweeps import PURGES, Sweep
 from smartfeeds.features.administration import counts as admin_users
 from smartfeeds.features.privacy import rows as privacy_rows
-from smartfeeds.features.privacy.erasing import begin_erasure
+from smartfeeds.features.privacy.erasing import SWEEP, begin_erasure
 from smartfeeds.features.privacy.erasures import ErasureSettings
 from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.store.base import ReadTx, WriteTx
 from support.component import ALICE, BOB, NS, Component, Starter, bare, fields
@@ -20,11 +22,15 @@ from support.dialog import Dialog, condition, notes, table
 ADMIN = "root@example.org/desk"
 
 
+async def wait_for_ever(_sweep: Sweep, _service: FeedService) -> None:
+    await asyncio.Event().wait()
+
+
 @pytest.fixture
 async def service(start: Starter, monkeypatch: pytest.MonkeyPatch) -> Component:
     """A component with two admins, and with a node of Alice. Only the tests do the work that goes on."""
     monkeypatch.setattr("smartfeeds.delivery.changes.LOOK_S", 3_600)
-    monkeypatch.setattr("smartfeeds.app.lifecycle.SWEEPS", ())
+    monkeypatch.setattr(Sweep, "run", wait_for_ever)
     component = await start(pubsub={"admins": [bare(ADMIN), "ann@example.org"]})
     await component.create(ALICE, "tea", title="Tea & cakes")
     return component
@@ -180,7 +186,7 @@ async def test_erasure_is_listed_and_its_status_shown(service: Component) -> Non
 
     begun = await run(service, ADMIN, f"{ADMIN_NS}#delete-user", ask, {"confirm": bare(ALICE)})
     (work,) = await work_of(service, ADMIN)
-    await ERASURES.sweep(service.app.service)
+    await SWEEP.sweep(service.app.service)
     status = await run(service, ADMIN, "erasure-status", {"jid": bare(ALICE)})
     ended = [row for row in await work_of(service, ADMIN) if row["number"] == work["number"]]
 
@@ -204,7 +210,7 @@ async def test_status_names_followers_that_wait(service: Component) -> None:
     await service.publish(ALICE, "milk", "one")
     settings = ErasureSettings("delete")
     await service.app.service.write(lambda tx, context: begin_erasure(tx, context, Person(bare(ALICE)), settings))
-    await ERASURES.sweep(service.app.service)
+    await SWEEP.sweep(service.app.service)
     dialog = Dialog(service, ADMIN, "erasure-status")
     await dialog.begin()
 

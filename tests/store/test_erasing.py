@@ -17,7 +17,6 @@ from smartfeeds.core.model import Slice
 from smartfeeds.core.person import Person
 from smartfeeds.core.token import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
-from smartfeeds.delivery.sweeps import ERASURES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.session import Session
@@ -34,7 +33,7 @@ from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy import erasing
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.command import ErasureSettings
-from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure, erasure_status
+from smartfeeds.features.privacy.erasing import SWEEP, begin_erasure, continue_erasure, erasure_status
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase
 from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
 from smartfeeds.features.privacy.scrub import ScrubResult, scrub
@@ -240,7 +239,7 @@ async def test_subscribers_of_a_deleted_node_are_notified(world: World) -> None:
     await world.settle()
     assert [(event.kind, event.node) for event in await world.events(BOB)] == [("delete", "blog")]
     await world.dispatcher.save_marks()
-    await ERASURES.sweep(world.service)
+    await SWEEP.sweep(world.service)
     status = await world.service.read(partial(erasure_status, person=PERSON))
     assert status is not None and status.job.phase is ErasurePhase.DONE
     assert status.job.counts["nodes-deleted"] == 1
@@ -348,13 +347,13 @@ async def test_erasure_that_waits_searches_the_tables_once(world: World, monkeyp
     await world.cut()
     job = await erase(world.service, now=False)
     for _ in range(3):
-        await ERASURES.sweep(world.service)
+        await SWEEP.sweep(world.service)
     assert (job.phase, searches) == (ErasurePhase.FOLLOWERS, [JID])
 
     await world.start()
     await world.settle()
     await world.dispatcher.save_marks()
-    await ERASURES.sweep(world.service)
+    await SWEEP.sweep(world.service)
 
     status = await world.service.read(partial(erasure_status, person=PERSON))
     assert status is not None and status.job.phase is ErasurePhase.DONE

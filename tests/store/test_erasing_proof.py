@@ -28,19 +28,19 @@ from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, ItemRefusal, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.presence import rows as contact_rows
+from smartfeeds.features.privacy import postgres_scrub
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.features.privacy.person_columns import PERSON_COLUMNS, JidUse
+from smartfeeds.features.privacy.postgres_scrub import scrub_postgres
 from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, check_admitted
 from smartfeeds.service.publishing import publish
-from smartfeeds.store import postgres_scrub
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
-from smartfeeds.store.postgres_scrub import scrub_postgres
 from support.postgres import PostgresServer, postgres_program
 from support.postgres_store import EmptyDatabase
 from support.waiting import HANG_S, in_vain, until

@@ -90,6 +90,7 @@ OWNERS = {
         "features/cluster/",
         "features/doctor/",
         "features/moving_in/foreign_database.py",
+        "features/privacy/postgres_scrub.py",
     ),
     "alembic": ("store/", "features/backup/", "features/doctor/"),
     "sqlalchemy": ("store/", "features/backup/", "features/doctor/"),

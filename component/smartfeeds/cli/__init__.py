@@ -27,8 +27,6 @@ _MODULES: Final[Mapping[str, str]] = {
     "sub": "smartfeeds.cli.subscriptions",
     "publish": "smartfeeds.cli.items",
     "retract": "smartfeeds.cli.items",
-    "blocklist": "smartfeeds.features.privacy.block_command",
-    "gdpr": "smartfeeds.features.privacy.command",
     "db": "smartfeeds.cli.database",
     "bench": "smartfeeds.cli.bench",
     "demo": "smartfeeds.demo.commands",

@@ -1,5 +1,5 @@
-"""Background work of the store: the end of leases, the expiry of items, purges and erasures that
-a stop interrupted, and counts that several processes have changed.
+"""Background work of the store: the end of leases, the expiry of items, purges that a stop interrupted, and counts that
+several processes have changed. Features have sweeps of their own.
 """
 
 import asyncio
@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.delivery.changes import LOOK_S, failures_logged
-from smartfeeds.features.privacy.erasing import due_erasures
 from smartfeeds.service.context import Context
 from smartfeeds.service.expiry import due_expiry
 from smartfeeds.service.feeds import FeedService
@@ -55,8 +54,6 @@ class Sweep:
 LEASES = Sweep("leases", due_leases, 10.0)
 EXPIRY = Sweep("expiry", due_expiry, 60.0)
 PURGES = Sweep("purges", due_purges, LOOK_S)
-# Erasures wait for followers. A sweep without one is one look-up in an index.
-ERASURES = Sweep("erasures", due_erasures, 5.0)
 # A count has a row for each connection that has changed it. The sweep only bounds their number.
 TALLIES = Sweep("tallies", due_tallies, 600.0)
-SWEEPS = (LEASES, EXPIRY, PURGES, ERASURES, TALLIES)
+SWEEPS = (LEASES, EXPIRY, PURGES, TALLIES)

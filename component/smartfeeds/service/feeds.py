@@ -17,7 +17,6 @@ from smartfeeds.features.polling import requests as admin_sources
 from smartfeeds.features.prefetch import local_files
 from smartfeeds.features.prefetch import requests as admin_enclosures
 from smartfeeds.features.presence import requests as contacts
-from smartfeeds.features.privacy import blocking, erasing
 from smartfeeds.service import (
     affiliations,
     authorization,
@@ -85,7 +84,6 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
     admin_sources.FindSourceNode: ("find_source_node", admin_sources.find_source_node),
     consumer_requests.ListConsumers: ("list_consumers", consumer_requests.list_consumers),
-    blocking.GetBlockList: ("get_block_list", blocking.get_block_list),
     managed_nodes.GetManagedNode: ("get_managed_node", managed_nodes.get_managed_node),
     work.ListWork: ("list_work", work.list_work),
 }
@@ -115,8 +113,6 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
     admin_sources.ChangeSource: ("change_source", admin_sources.change_source),
     admin_sources.EndUnreadSources: ("end_unread_sources", admin_sources.end_unread_sources),
     consumer_requests.RetryConsumers: ("retry_consumers", consumer_requests.retry_consumers),
-    blocking.SetBlockList: ("set_block_list", blocking.set_block_list),
-    erasing.ErasePerson: ("erase_person", erasing.erase_person),
 }
 
 KERNEL: Final = UseCases(

@@ -3,7 +3,6 @@
 from smartfeeds.features.attachments.names import ATTACHMENTS
 from smartfeeds.features.mirrors import adhoc as admin_mirrors
 from smartfeeds.features.polling import adhoc as admin_sources
-from smartfeeds.features.privacy import adhoc as admin_blocks
 from smartfeeds.xmpp import authorization
 from smartfeeds.xmpp.side import XmppSide
 
@@ -12,7 +11,6 @@ KERNEL = XmppSide(
         *authorization.COMMANDS,
         *admin_mirrors.COMMANDS,
         *admin_sources.COMMANDS,
-        *admin_blocks.COMMANDS,
     ),
     features=(ATTACHMENTS,),
 )

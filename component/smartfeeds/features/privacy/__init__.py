@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from smartfeeds.app.feature import Feature
+from smartfeeds.app.feature import Feature, Host, Running
 
 if TYPE_CHECKING:
     from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases
+    from smartfeeds.xmpp.side import XmppSide
 
 
 def _use_cases() -> "UseCases":
@@ -15,10 +16,31 @@ def _use_cases() -> "UseCases":
     return USE_CASES
 
 
+def _xmpp() -> "XmppSide":
+    from smartfeeds.features.privacy.adhoc import XMPP
+
+    return XMPP
+
+
 def _resources() -> "tuple[Resource[Any], ...]":
     from smartfeeds.features.privacy.erasure_list import ERASURES
 
     return (ERASURES,)
 
 
-PRIVACY = Feature("privacy", use_cases=_use_cases, resources=_resources)
+def _run(host: Host) -> Running:
+    from functools import partial
+
+    from smartfeeds.features.privacy.erasing import SWEEP
+
+    return Running(duties=((SWEEP.name, partial(SWEEP.run, host.service)),))
+
+
+PRIVACY = Feature(
+    "privacy",
+    commands={"gdpr": "smartfeeds.features.privacy.command", "blocklist": "smartfeeds.features.privacy.block_command"},
+    use_cases=_use_cases,
+    xmpp=_xmpp,
+    resources=_resources,
+    run=_run,
+)

@@ -26,6 +26,7 @@ from smartfeeds.xmpp.commands import (
 )
 from smartfeeds.xmpp.forms import FormTable, Values
 from smartfeeds.xmpp.namespaces import ADMIN
+from smartfeeds.xmpp.side import XmppSide
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 _MAX_ENTRIES = 1_000
@@ -123,3 +124,4 @@ COMMANDS = (
     ),
     project_command("erasure-status", "Show the erasure of a person", Audience.ADMINS, form_step(_JID), _erasure),
 )
+XMPP = XmppSide(commands=COMMANDS)

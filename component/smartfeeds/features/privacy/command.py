@@ -171,7 +171,7 @@ def _scrub(store: StoreSettings) -> str:
     """Removes the bytes of deleted rows. Returns what the operator should know of them."""
     if not store.is_shared:
         return _SCRUBBED[scrub(store.path, served=_is_served(store))]
-    from smartfeeds.store.postgres_scrub import scrub_postgres  # psycopg is an optional dependency
+    from smartfeeds.features.privacy.postgres_scrub import scrub_postgres  # psycopg is an optional dependency
 
     return _SCRUBBED_ON_POSTGRES[scrub_postgres(store.address)]
 

@@ -15,6 +15,7 @@ from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import ALL_TEXTS, Affiliation, Item, Node, NodeState
 from smartfeeds.core.person import Person
 from smartfeeds.core.view import Order
+from smartfeeds.delivery.sweeps import Sweep
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.attachments.requests import reap
 from smartfeeds.features.authoring import rows as file_rows
@@ -372,3 +373,6 @@ _STEPS: Mapping[ErasurePhase, Callable[[WriteTx, Context, Erasure, Person], Eras
     ErasurePhase.FOLLOWERS: _await_followers,
     ErasurePhase.TEXTS: _replace_texts,
 }
+
+# Erasures wait for followers. A sweep without one is one look-up in an index.
+SWEEP = Sweep("erasures", due_erasures, 5.0)

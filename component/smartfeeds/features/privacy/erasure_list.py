@@ -6,7 +6,8 @@ from typing import Final
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.privacy import rows
-from smartfeeds.features.privacy.erasing import ErasureStatus, erasure_status, read_person
+from smartfeeds.features.privacy.blocking import GetBlockList, SetBlockList, get_block_list, set_block_list
+from smartfeeds.features.privacy.erasing import ErasePerson, ErasureStatus, erase_person, erasure_status, read_person
 from smartfeeds.features.privacy.erasures import Erasure
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.requests import Answer, Request
@@ -67,4 +68,14 @@ async def _read(caller: Caller, _page: ResultSetRequest, _narrow: bool) -> Entri
 
 # A part of the list of work: it has the same command.
 ERASURES: Resource[Work] = replace(WORK, read=_read)
-USE_CASES = UseCases(reads={ListErasures: ("list_erasures", list_erasures), GetErasure: ("get_erasure", get_erasure)})
+USE_CASES = UseCases(
+    reads={
+        ListErasures: ("list_erasures", list_erasures),
+        GetErasure: ("get_erasure", get_erasure),
+        GetBlockList: ("get_block_list", get_block_list),
+    },
+    writes={
+        SetBlockList: ("set_block_list", set_block_list),
+        ErasePerson: ("erase_person", erase_person),
+    },
+)

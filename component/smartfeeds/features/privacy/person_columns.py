@@ -1,7 +1,7 @@
 """The columns of the schema that are texts or BLOBs, and what an erasure does with a JID in them.
 
 A test compares this table with the schema, so a new column must be named here. The table `letter` is not in the schema
-(features/cluster/lock_session.py). It has stanzas for a minute, and `store/postgres_scrub.py` removes them.
+(features/cluster/lock_session.py). It has stanzas for a minute, and `features/privacy/postgres_scrub.py` removes them.
 """
 
 from collections.abc import Mapping

@@ -483,9 +483,9 @@ async def test_a_client_that_never_reads_is_cut(web: Web) -> None:
     now_s = loop.time()
     assert 0 < max(unread()) < 256 * 1024
     listener.sweep(now_s)
-    listener.sweep(now_s + listener.bounds.unread_s / 2)
+    listener.sweep(now_s + listener.settings.unread_s / 2)
     assert max(unread(), default=0) > 0
-    listener.sweep(now_s + listener.bounds.unread_s)
+    listener.sweep(now_s + listener.settings.unread_s)
     await until(lambda: not max(unread(), default=0), "the end of the connection")
     mine.close()
     assert (await web.get("/healthz")).status == 200

@@ -9,7 +9,8 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.server import ConnectionLimits, Handler, HttpListener
+from smartfeeds.http.server import Handler, HttpListener
+from smartfeeds.http.settings import HttpSettings
 from smartfeeds.http.wire import AlreadySent, early_writer, has_begun, invite_body
 from support.raw import connected, request
 
@@ -18,8 +19,7 @@ HELLO = Reply(b"hello", "text/plain")
 
 @asynccontextmanager
 async def listening(handler: Handler) -> AsyncIterator[HttpListener]:
-    bounds = ConnectionLimits(connections=9, per_address=9, first_request_s=60.0, idle_s=60.0, unread_s=60.0)
-    listener = HttpListener(handler, "127.0.0.1:0", bounds, ())
+    listener = HttpListener(handler, HttpSettings(listen="127.0.0.1:0"))
     await listener.bind()
     await listener.start()
     try:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -72,7 +72,7 @@ class Web:
         """Lets `http.first_request_s` bound bodies alone: a slow machine does not send the head of a request in it."""
         assert self.component.app.site is not None
         listener = self.component.app.site.listener
-        listener.bounds = replace(listener.bounds, first_request_s=HANG_S)
+        listener.settings = listener.settings.model_copy(update={"first_request_s": HANG_S})
 
     async def holding(self, count: int) -> None:
         """Returns when so many pulls and streams are held."""

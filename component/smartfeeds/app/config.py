@@ -26,13 +26,11 @@ from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.app.config_types import (
     FOLDER,
     BareJid,
-    BaseUrl,
     ContactAddress,
     Count,
     Creator,
     Domain,
     FilePath,
-    ListenAddress,
     NetworkText,
     Port,
     Seconds,
@@ -41,6 +39,7 @@ from smartfeeds.app.config_types import (
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
+from smartfeeds.http.settings import HttpSettings
 
 S = TypeVar("S", bound=SettingsSection)
 
@@ -96,25 +95,6 @@ class ComponentSettings(SettingsSection):
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise ValueError(f"cannot read secret_file {self.secret_file}: {reason}") from None
-
-
-class HttpSettings(SettingsSection):
-    """The HTTP server."""
-
-    listen: ListenAddress = "127.0.0.1:8280"
-    base_url: BaseUrl = ""
-    proxies: tuple[NetworkText, ...] = ()
-    metrics_from: tuple[NetworkText, ...] = ("127.0.0.0/8", "::1/128")
-    poll_default_s: Count = 55
-    poll_max_s: Count = 120
-    heartbeat_s: Seconds = 15.0
-    connections: Count = 16_384
-    connections_per_address: Count = 256
-    first_request_s: Seconds = 15.0
-    idle_s: Seconds = 75.0
-    unread_s: Seconds = 60.0
-    upload_bytes: Annotated[int, Field(ge=0, le=1_073_741_824)] = 16_777_216
-    drain_s: Annotated[float, Field(ge=0, le=300)] = 0.0
 
 
 class PubsubSettings(SettingsSection):

@@ -18,7 +18,6 @@ from smartfeeds.app.background import BackgroundTasks
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Host, Process, Work, run_all
 from smartfeeds.app.group import GroupLink, make_group
-from smartfeeds.app.http_setup import add_parts, http_options
 from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.sides import http_sides, xmpp_side
@@ -46,7 +45,10 @@ from smartfeeds.features.presence.held import HeldSender
 from smartfeeds.features.presence.interests import Interests
 from smartfeeds.features.presence.states import Availability
 from smartfeeds.features.presence.xmpp import Presences
+from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.calls import networks_of
 from smartfeeds.http.health import Health
+from smartfeeds.http.side import Backend
 from smartfeeds.http.site import Site
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher
@@ -234,18 +236,18 @@ class App:
             self.dispatcher,
         )
         shared_sign_ins.chat = self.bot is not None
-        add_parts(host.parts, self.polls.inbox, self.polls.prefetch)
-        health = Health(self._unready, metrics_text, tuple(ip_network(text) for text in settings.http.metrics_from))
+        for part in (self.polls.inbox, self.polls.prefetch):
+            if part is not None:
+                host.parts.add(part)
+        health = Health(self._unready, metrics_text, networks_of(settings.http.metrics_from))
+        bodies = BodyReader(policy.max_request_bytes, settings.http.first_request_s, shape_fault)
         self.site = (
             Site(
-                http_options(settings, policy.max_request_bytes),
-                self.handle,
-                observe_request,
+                settings.http,
+                Backend(self.handle, domain, clock, bodies, host.parts),
                 health,
-                clock,
-                shape_fault,
+                observe_request,
                 http_sides(),
-                host.parts,
             )
             if settings.http.listen
             else None

@@ -5,11 +5,11 @@ Forwarded (RFC 7239) and X-Forwarded-* are used only on connections from a confi
 
 import base64
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from aiohttp import HttpVersion11, MultipartReader, web
@@ -282,6 +282,11 @@ def is_within(text: str, networks: Sequence[Network]) -> bool:
     """Whether a text is an address of one of the networks."""
     address = parse_address(text)
     return address is not None and any(address in network for network in networks)
+
+
+def networks_of(texts: Iterable[str]) -> tuple[Network, ...]:
+    """The networks of settings."""
+    return tuple(map(ip_network, texts))
 
 
 def peer_of(peername: object) -> str:

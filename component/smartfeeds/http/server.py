@@ -9,8 +9,7 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import cast
 
@@ -20,9 +19,10 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.http.calls import Network, is_within, peer_of
+from smartfeeds.http.calls import is_within, networks_of, peer_of
 from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.quotas import Quota
+from smartfeeds.http.settings import HttpSettings
 from smartfeeds.http.wire import has_begun
 from smartfeeds.service.networks import network_of
 
@@ -44,19 +44,6 @@ _log = structlog.get_logger()
 TOO_MANY = "too many connections, in total or from your address; close some, or retry later"
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """Limits for connections. `per_address` limits the connections of one address (IPv6: of one `network_of`), or the
-    requests for feeds that it has open at once through a proxy. The times are in seconds: for the first request to
-    arrive, for an idle connection, and for a client that does not read its response."""
-
-    connections: int
-    per_address: int
-    first_request_s: float
-    idle_s: float
-    unread_s: float
 
 
 class HttpConnection(RequestHandler):
@@ -87,7 +74,7 @@ class HttpConnection(RequestHandler):
             return
         super().connection_made(transport)
         loop = asyncio.get_running_loop()
-        self._first = loop.call_later(self._listener.bounds.first_request_s, self._too_slow)
+        self._first = loop.call_later(self._listener.settings.first_request_s, self._too_slow)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stops counting the connection."""
@@ -144,17 +131,16 @@ class HttpConnection(RequestHandler):
 class HttpListener:
     """Serves `handler` at HOST:PORT. Call `bind`, `start` and `stop` once; run `watch` between `start` and `stop`.
 
-    Connections of `proxies` count only in the total, because many clients share them.
+    Connections of proxies count only in the total, because many clients share them.
     """
 
-    def __init__(self, handler: Handler, listen: str, bounds: ConnectionLimits, proxies: Sequence[Network]) -> None:
-        self.bounds = bounds
-        self._listen = listen
+    def __init__(self, handler: Handler, settings: HttpSettings) -> None:
+        self.settings = settings
         self._handler = handler
-        self._proxies = proxies
-        self._per_address = Quota(bounds.per_address)
+        self._proxies = networks_of(settings.proxies)
+        self._per_address = Quota(settings.connections_per_address)
         self._open: set[HttpConnection] = set()
-        self._most = bounds.connections
+        self._most = settings.connections
         self._socket: asyncio.Server | None = None
         self.server: web.Server
         self.refused = 0
@@ -173,20 +159,20 @@ class HttpListener:
 
     async def bind(self) -> None:
         """Reserves the address. Raises ConfigError if the address cannot be bound."""
-        files = _files(self.bounds.connections + SPARE_FILES)
-        self._most = min(self.bounds.connections, max(files - SPARE_FILES, files // 2))
-        if self._most < self.bounds.connections:
+        files = _files(self.settings.connections + SPARE_FILES)
+        self._most = min(self.settings.connections, max(files - SPARE_FILES, files // 2))
+        if self._most < self.settings.connections:
             _log.warning("connections_bounded", by="the limit of open files (ulimit -n)", connections=self._most)
         self.server = web.Server(self._serve, handler_cancellation=True)
         options = {
-            "keepalive_timeout": self.bounds.idle_s,
+            "keepalive_timeout": self.settings.idle_s,
             "access_log": None,
             "lingering_time": LINGER_S,
             "max_line_size": MAX_LINE_BYTES,
             "max_field_size": MAX_LINE_BYTES,
             "auto_decompress": False,  # a compressed body is rejected by `BodyReader`
         }
-        host, _, port = self._listen.rpartition(":")
+        host, _, port = self.settings.listen.rpartition(":")
         try:
             self._socket = await asyncio.get_running_loop().create_server(
                 lambda: HttpConnection(self, loop=asyncio.get_running_loop(), **options),
@@ -221,7 +207,7 @@ class HttpListener:
             raise self._failure(error) from None
 
     def _failure(self, error: OSError) -> ConfigError:
-        return ConfigError(f"http.listen: {bind_failure(self._listen, error)}")
+        return ConfigError(f"http.listen: {bind_failure(self.settings.listen, error)}")
 
     async def stop(self) -> None:
         """Closes the socket and all connections."""
@@ -261,7 +247,7 @@ class HttpListener:
             unread_bytes = transport.get_write_buffer_size() if transport is not None else 0
             if unread_bytes == 0 or unread_bytes != connection.stalled_bytes:
                 connection.stalled_bytes, connection.stalled_since = unread_bytes, now_s
-            elif now_s - connection.stalled_since >= self.bounds.unread_s and transport is not None:
+            elif now_s - connection.stalled_since >= self.settings.unread_s and transport is not None:
                 transport.abort()
 
 

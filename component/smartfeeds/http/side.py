@@ -27,21 +27,27 @@ H = TypeVar("H")
 
 
 @dataclass(frozen=True, slots=True)
-class SiteTools:
-    """What handlers work with. `handle` answers requests. `perform` does so for changes, which are finished even if
-    their client disconnects. `now_us` returns microseconds. `domain` is the address of the service. `authenticator`
-    recognises users. `publish` publishes the item that its second parameter reads of a request. `openapi` is the
-    OpenAPI document. `parts` has what features run."""
+class Backend:
+    """The service behind the site. `handle` answers requests, `domain` is its address, `now_us` returns microseconds.
+    `bodies` reads the bodies of requests, within its limits. `parts` has what features run."""
 
     handle: Handle
-    perform: Handle
-    now_us: Callable[[], int]
     domain: str
+    now_us: Callable[[], int]
     bodies: BodyReader
+    parts: Parts
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTools(Backend):
+    """What handlers work with. `perform` answers requests that change something, which are finished even if their
+    client disconnects. `authenticator` recognises users. `publish` publishes the item that its second parameter reads
+    of a request. `openapi` is the OpenAPI document."""
+
+    perform: Handle
     authenticator: Authenticator
     publish: Callable[[HttpCall, ReadItem], Awaitable[Reply]]
     openapi: Mapping[str, Any]
-    parts: Parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,11 @@
 """The HTTP side put together: the objects that hold the handlers, over one service. The routes are in `routes.py`."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import Admit, BodyReader
-from smartfeeds.http.calls import CallReader, HttpCall, Network
+from smartfeeds.http.calls import CallReader, HttpCall, networks_of
 from smartfeeds.http.changes import Changes
 from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.http.documents import document_writers
@@ -22,89 +20,64 @@ from smartfeeds.http.quotas import Quota
 from smartfeeds.http.requirements import Requirements
 from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import TABLE, Handlers, document
-from smartfeeds.http.server import ConnectionLimits, HttpListener
-from smartfeeds.http.side import HttpSide, SiteTools, authenticator_of, links_of, page_writer_of, resources
+from smartfeeds.http.server import HttpListener
+from smartfeeds.http.settings import HttpSettings
+from smartfeeds.http.side import Backend, HttpSide, SiteTools, authenticator_of, links_of, page_writer_of, resources
 from smartfeeds.http.streams import Streams
 from smartfeeds.parts import Parts
-from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.answers import ask
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import FeedPage, PullFeed
-
-
-@dataclass(frozen=True, slots=True)
-class HttpOptions:
-    """The settings. `base_url` is the address of this site, "" to use the origin of the request. `body_bytes` and
-    `body_s` limit the size of a request body and the time for it to arrive."""
-
-    listen: str
-    domain: str
-    base_url: str
-    proxies: tuple[Network, ...]
-    poll_default_s: int
-    poll_max_s: int
-    heartbeat_s: float
-    body_bytes: int
-    body_s: float
-    bounds: ConnectionLimits
-
 
 TOO_MANY = "too many requests for feeds at once from your address; wait for one to end"
 
 
 class Site:
-    """Handles the requests that `listener` accepts. `handle` is the service. Call `stop` once."""
+    """Handles the requests that `listener` accepts. `sides` are those of the features. Call `stop` once."""
 
     def __init__(
-        self,
-        options: HttpOptions,
-        handle: Handle,
-        observe: Observe,
-        health: Health,
-        now_us: Callable[[], int],
-        admit: Admit,
-        sides: Sequence[HttpSide[Any]],
-        parts: Parts,
+        self, settings: HttpSettings, backend: Backend, health: Health, observe: Observe, sides: Sequence[HttpSide[Any]]
     ) -> None:
+        handle, domain, parts = backend.handle, backend.domain, backend.parts
         self._handle = handle
         encoder = Encoder()
         links = links_of(sides, parts)
-        bodies = BodyReader(options.body_bytes, options.body_s, admit)
-        authenticator = authenticator_of(sides, handle, bodies, options.domain, parts)
-        pages = page_writer_of(sides, handle, options.domain)
+        authenticator = authenticator_of(sides, handle, backend.bodies, domain, parts)
+        pages = page_writer_of(sides, handle, domain)
         self._changes = changes = Changes(handle)
-        entries = Entries(handle, options.domain, encoder, pages)
-        publishing = Publishing(changes.perform, options.domain, bodies, entries)
+        entries = Entries(handle, domain, encoder, pages)
+        publishing = Publishing(changes.perform, domain, backend.bodies, entries)
         self.feeds = Feeds(
             self._pull,
             authenticator.authenticate,
-            options.domain,
+            domain,
             encoder,
-            document_writers(now_us),
+            document_writers(backend.now_us),
             pages,
-            poll_default_s=options.poll_default_s,
-            poll_max_s=options.poll_max_s,
+            poll_default_s=settings.poll_default_s,
+            poll_max_s=settings.poll_max_s,
             links=links,
         )
-        self._complete = CompleteFeeds(self._pull, authenticator.authenticate, options.domain)
-        self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=options.heartbeat_s)
+        self._complete = CompleteFeeds(self._pull, authenticator.authenticate, domain)
+        self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=settings.heartbeat_s)
         content = document(sides)
         tools = SiteTools(
             handle,
+            domain,
+            backend.now_us,
+            backend.bodies,
+            parts,
             changes.perform,
-            now_us,
-            options.domain,
-            bodies,
             authenticator,
             publishing.publish,
             content,
-            parts,
         )
         kernel = Handlers(
             pull=self._get_feed,
-            lists=Lists(handle, options.domain, pages, now_us),
+            lists=Lists(handle, domain, pages, backend.now_us),
             entries=entries,
             publishing=publishing,
-            requirements=Requirements(self._pull, options.domain, has_hub=links.has_hub),
+            requirements=Requirements(self._pull, domain, has_hub=links.has_hub),
             health=health,
             openapi=OpenApiDocument(content),
         )
@@ -112,10 +85,10 @@ class Site:
         self.handlers = Parts()
         for _, handlers in tables:
             self.handlers.add(handlers)
-        callers = CallReader(options.proxies, options.base_url, parts)
+        callers = CallReader(networks_of(settings.proxies), settings.base_url, parts)
         self.router = HttpRouter(callers, resources(tables), authenticator, pages, observe)
-        self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
-        self.behind_proxies = Quota(options.bounds.per_address)
+        self.listener = HttpListener(self.router, settings)
+        self.behind_proxies = Quota(settings.connections_per_address)
 
     def readings(self) -> dict[str, int]:
         """The metrics of connections and pulls, by name."""

@@ -16,9 +16,9 @@ from typing import Final
 import aiodns
 import pycares
 
-from smartfeeds.app.config import HttpSettings
 from smartfeeds.core.text import attribute
 from smartfeeds.features.doctor.findings import Check, Finding
+from smartfeeds.http.settings import HttpSettings
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits
 

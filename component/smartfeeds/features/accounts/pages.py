@@ -82,7 +82,7 @@ class SignInPages:
             return call.see_other(LOGIN)
         frame = frame_of(call)
         body = frame.page(
-            "sign_in_wait.html",
+            "accounts/templates/sign_in_wait.html",
             sign_in=sign_in,
             waiting=sign_in.state is SignInState.WAITING,
             confirmed=sign_in.state is SignInState.CONFIRMED,
@@ -110,7 +110,7 @@ class SignInPages:
             return call.see_other(f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
         answer = await ask(self._handle, ListSessions(call.actor, self._service, _token_id(call)), SessionList)
         body = frame_of(call).page(
-            "sessions.html",
+            "accounts/templates/sessions.html",
             sessions=answer.sessions,
             own=call.session_id,
             administers=_has_all_rights(call),
@@ -134,7 +134,7 @@ class SignInPages:
         guest = guest_of(call) or new_guest()
         frame = frame_of(call)
         body = frame.page(
-            "sign_in.html",
+            "accounts/templates/sign_in.html",
             next_path=path,
             error=frame.texts.message(error),
             jid=jid,

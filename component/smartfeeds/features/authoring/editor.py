@@ -229,7 +229,7 @@ class Editor:
             # The files of both: the user cannot add the file of somebody else, but can remove it.
             form = replace(form, fields=replace(form.fields, files=_united(form.fields.files, theirs.files)))
         body = frame.page(
-            "editor.html",
+            "authoring/templates/editor.html",
             **_place(call, writing.node),
             action_path=entry_path(call.name, call.item_id, WRITE),
             fields=form.fields,
@@ -261,7 +261,7 @@ class Editor:
             raise FeedError(Condition.FORBIDDEN, "you may not delete this entry")
         frame, entry = frame_of(call), read_entry(item)
         body = frame.page(
-            "delete.html",
+            "authoring/templates/delete.html",
             **_place(call, writing.node),
             action_path=entry_path(call.name, call.item_id, DELETE),
             entry_title=entry.title.plain or item.id,

@@ -9,10 +9,11 @@ from smartfeeds.core.node_place import NODE_PLACE, NodePlace, parse_node_place
 from smartfeeds.core.urls import SEARCH, feed_path
 from smartfeeds.core.view import MAX_FIELDS, PARAMETER_SCHEMAS, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of
+from smartfeeds.features.pages.frame import PAGE_HEADERS, Frame, frame_of
 from smartfeeds.features.pages.river_http import activity_json, feed_json
+from smartfeeds.features.pages.river_page import make_card
 from smartfeeds.features.pages.river_requests import SearchFeeds, SearchResult
-from smartfeeds.features.pages.search_page import search_page
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
@@ -119,3 +120,24 @@ def _json(call: HttpCall, query: SearchQuery, result: SearchResult, next_path: s
         items = b",".join(activity_json(hits.node, item) for item in hits.items)
         feeds.append(dump_json(own)[:-1] + b',"items":[' + items + b"]}")
     return dump_json(head)[:-1] + b',"items":[' + b",".join(feeds) + b"]}"
+
+
+def search_page(frame: Frame, view: View, text: str, words: str, result: SearchResult, next_path: str) -> bytes:
+    """A page of the search. `text` is its query string, `words` is the value of `q`."""
+    return frame.page(
+        "search.html",
+        feeds=[
+            {
+                "title": title_of(hits.node),
+                "path": feed_path(hits.node.name),
+                "all_path": f"{feed_path(hits.node.name)}?{text}" if hits.more else "",
+                "cards": [make_card(hits.node, item, view.query) for item in hits.items],
+            }
+            for hits in result.feeds
+        ],
+        words=words,
+        filters=[(name, ", ".join(sorted(values))) for name, values in view.filters if FILTERS[name].index],
+        filtered=view.filtered,
+        searched=result.searched,
+        next_path=next_path,
+    )

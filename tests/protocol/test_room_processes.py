@@ -1,13 +1,15 @@
 """A room whose stanzas arrive at any of two processes: the bot is in it once, and answers once."""
 
+# needs: cluster
+
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from features.cluster.processes import joined
 from smartfeeds.features.bot.rooms import Room, Rooms
 from support.chat import body_of, deliver
 from support.component import ALICE, BOB, Component, Starter
-from support.processes import joined
 from support.waiting import until
 
 from .test_bot_rooms import ROOM, presence, rooms_in_store, say

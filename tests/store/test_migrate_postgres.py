@@ -1,5 +1,7 @@
 """The schema in PostgreSQL: created and upgraded by several processes at once, and compared with that of SQLite."""
 
+# needs: cluster
+
 import os
 import re
 import sqlite3

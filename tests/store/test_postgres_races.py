@@ -1,5 +1,7 @@
 """Transactions of several processes that meet on PostgreSQL: which one waits, and what it sees afterwards."""
 
+# needs: cluster
+
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable

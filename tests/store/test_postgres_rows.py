@@ -9,9 +9,6 @@ from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.model import Mark
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import Order
-from smartfeeds.features.cluster.lock_session import LockSession
-from smartfeeds.features.cluster.notices import SessionEvents
-from smartfeeds.formats.atom import read_traits
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from store.conftest import opened
@@ -99,21 +96,3 @@ async def test_payloads_of_some_kilobytes_stay_in_their_rows(url: str) -> None:
         large = "".join(chr(0x4E00 + number * 7_919 % 20_000) for number in range(20_000))
         await store.write(lambda tx: tx.put_item(feed.node_no, item("large", 99, large)))
         assert pieces() > 0
-
-
-async def test_only_marks_are_not_synced(url: str) -> None:
-    """[PG-048] What is lost with a crash of the database is sent once more."""
-
-    def synced(tx: WriteTx) -> tuple[object, ...]:
-        row = tx.db.row("SELECT setting, source = 'session' FROM pg_settings WHERE name = 'synchronous_commit'")
-        assert row is not None
-        return row
-
-    events = SessionEvents(lambda _: None, lambda _: None, lambda _: None)
-    session = await LockSession.open(parse_store(url), "a", lease_s=30.0, events=events, reader=read_traits)
-    try:
-        assert await session.write_marks([synced]) == [("off", True)]
-    finally:
-        await session.close()
-    async with opened(PostgresStore(parse_store(url), read_payload)) as store:
-        assert (await store.write(synced))[1] is False  # the setting of the server, which doctor checks

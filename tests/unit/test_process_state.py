@@ -29,10 +29,10 @@ class Bound(NamedTuple):
     words: str
 
 
-CACHES = "http/test_process_caches.py"
+CACHES = "features/cluster/test_process_caches.py"
 PAGES = Checked(f"{CACHES}::test_page_shows_what_another_process_has_published")
 ENTRIES = Checked(f"{CACHES}::test_entry_shows_the_version_of_another_process")
-PROCESSES = "protocol/test_processes.py"
+PROCESSES = "features/cluster/test_processes.py"
 HOSTS = Bound("requests to one host")
 
 STATES = {

@@ -11,14 +11,6 @@ import structlog
 from prometheus_client import generate_latest
 
 from smartfeeds import telemetry
-from smartfeeds.features.cluster.group_readings import (
-    CanaryReading,
-    DatabaseReading,
-    OwnershipReading,
-    ProcessReading,
-    StandbyLagReading,
-    StandbyReading,
-)
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.telemetry import observe_request, requests_answered, requests_refused
 from support.metrics import metric_names
@@ -104,9 +96,8 @@ PROMISED = (
     "requests_total request_seconds stream_errors_total cursor_degradations_total store_seconds loop_lag_seconds"
     " schema_version requests_in_flight requests_refused_total notifications_sent_total notifications_dropped_total"
     " replies_dropped_total fanout_lag_seconds mirror_lag_seconds mirror_in_step http_connections http_held"
-    " process_info shards_owned lease_age_seconds processes store_round_trips_total store_group_size"
-    " store_retries_total store_connections store_lock_wait_seconds notices_total standbys unpushed_feeds"
-    " oldest_unpushed_seconds subscription_lag_seconds followers_behind canary_lost_total canary_seconds"
+    " store_round_trips_total store_group_size store_retries_total store_connections notices_total unpushed_feeds"
+    " oldest_unpushed_seconds subscription_lag_seconds followers_behind"
 )
 
 
@@ -125,38 +116,6 @@ def test_names_of_metrics_end_with_their_base_unit() -> None:
             assert unit not in words[:-1], f"{family.name}: the unit comes last"
         about_time = re.search(r"(?i)^(seconds|age|how long|the longest time)\b", family.documentation)
         assert not about_time or words[-1] == "seconds", family.name
-
-
-def test_metrics_of_a_process_and_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    """[OPS-081] [OPS-082] [OPS-084] A split shows: two processes that own all shards, or none."""
-    readings = (
-        OwnershipReading(32, 2, 0.5),
-        CanaryReading(sent=9, lost=1, seconds=0.25),
-        ProcessReading("active", "1.2", "0035"),
-        DatabaseReading(88, 3, 1.5),
-        StandbyReading("sync", 1),
-        StandbyReading("async", 2),
-        StandbyLagReading(4_096),
-    )
-    monkeypatch.setattr(telemetry.GATHERED, "source", lambda: readings)
-
-    lines = telemetry.metrics_text().decode().splitlines()
-
-    assert {
-        'smartfeeds_process_info{role="active",schema="0035",version="1.2"} 1.0',
-        "smartfeeds_shards_owned 32.0",
-        "smartfeeds_processes 2.0",
-        "smartfeeds_lease_age_seconds 0.5",
-        "smartfeeds_canary_sent_total 9.0",
-        "smartfeeds_canary_lost_total 1.0",
-        "smartfeeds_canary_seconds 0.25",
-        "smartfeeds_database_free_connections 88.0",
-        "smartfeeds_database_waiting_sessions 3.0",
-        "smartfeeds_store_lock_wait_seconds 1.5",
-        'smartfeeds_standbys{state="sync"} 1.0',
-        'smartfeeds_standbys{state="async"} 2.0',
-        "smartfeeds_standby_lag_bytes 4096.0",
-    } <= set(lines)
 
 
 def test_gathered_metrics_are_read_from_the_source_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import pytest
 from lxml import etree
 
 from smartfeeds import xml_names
-from smartfeeds.features.cluster.relay import read_stanza
 from smartfeeds.features.polling.push_links import push_links
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.loader import load
@@ -33,7 +32,6 @@ def read_stanzas(data: bytes) -> None:
 
 READERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "stanza": (read_stanzas, b"<iq id='1'><x>%s</x></iq>" % TEXT),
-    "stanza of another process": (read_stanza, b"<iq id='1'><x>%s</x></iq>" % TEXT),
     "payload": (parse_payload, FEED % TEXT),
     "stored payload": (parse_stored, FEED % TEXT),
     "namespace that is no URI": (lambda data: canonical(parse_stored(data)), b"<x xmlns='vcard-temp'>%s</x>" % TEXT),

@@ -1,11 +1,13 @@
 """Sign-ins through XMPP, each step of them at any of two processes."""
 
+# needs: cluster
+
 import pytest
 
+from features.cluster.processes import joined
 from support.chat import write
 from support.component import ALICE, Component, Starter, bare
 from support.guests import SITE, Guest, answer, code_of, confirm_request, state
-from support.processes import joined
 from support.waiting import until
 from support.web import Web, WebStarter
 

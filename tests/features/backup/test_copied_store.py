@@ -1,5 +1,7 @@
 """A follower goes on with its cursors after the service has moved to another database."""
 
+# needs: cluster
+
 from dataclasses import replace
 
 import psycopg

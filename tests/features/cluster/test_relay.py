@@ -3,8 +3,10 @@
 import pytest
 from lxml import etree
 
+from smartfeeds import xml_names
 from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS, HANDED, SHARED, split_letter
 from smartfeeds.features.cluster.relay import StanzaRelay, read_stanza
+from smartfeeds.xml_names import DICTIONARY_BYTES, renew_names
 
 NS = "jabber:component:accept"
 
@@ -83,3 +85,13 @@ def test_presence_is_shown_to_all_others() -> None:
     relay(post, has_others=False).share(stanza("<presence/>"))
     ((recipient, data),) = post.letters
     assert (recipient, split_letter(data)[0]) == (EVERY_PROCESS, SHARED)
+
+
+def test_stanza_of_another_process_counts_among_what_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[xep-map 246] The thread has a new dictionary at least once for each DICTIONARY_BYTES."""
+    renewed: list[int] = []
+    monkeypatch.setattr(xml_names, "renew_names", lambda: (renewed.append(1), renew_names()))
+    data = b"<iq id='1'><x>%s</x></iq>" % (b"x" * 10_000)
+    for _ in range(DICTIONARY_BYTES // len(data) + 2):
+        read_stanza(data)
+    assert renewed

@@ -1,10 +1,13 @@
 """Sources that several processes on one PostgreSQL database could poll."""
 
+# needs: polling
+
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from features.cluster.processes import instance_at
 from smartfeeds import system
 from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
@@ -17,7 +20,6 @@ from support.polling import atom
 from support.postgres import PostgresServer
 from support.waiting import until
 from support.website import Site, running_site
-from unit.sources.test_mirror_owner import instance_at
 
 DOMAIN = "feeds.example.org"
 PATH = "/feed.xml"

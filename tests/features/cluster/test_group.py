@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from lxml import etree
 
+from features.cluster.test_ownership import Locks, Table
 from smartfeeds.app.group import GroupLink
 from smartfeeds.delivery.changes import ChangeNotifier
 from smartfeeds.features.cluster.setup import ProcessGroup, SharedGroup
@@ -16,7 +17,6 @@ from smartfeeds.xmpp.router import StanzaRouter
 from smartfeeds.xmpp.stanza_side import StanzaSide
 from smartfeeds.xmpp.stream import ComponentStream
 from support.component import settings
-from unit.delivery.test_ownership import Locks, Table
 
 REQUEST = "<iq xmlns='jabber:component:accept' type='get' id='1' from='a@x' to='feeds.example.org'/>"
 

@@ -1,17 +1,19 @@
 """Two processes on one database: what one of them learns, and the other one needs."""
 
+# needs: bot, presence
+
 import asyncio
 from functools import partial
 
 import pytest
 
+from features.cluster.processes import owner_first, shared, without_locks
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.delivery import changes
 from smartfeeds.delivery.indexing import Indexer
 from support.chat import write
 from support.component import ALICE, BOB, DOMAIN, INFO, Component, Element, Starter, bare
 from support.contacts import befriend, tell
-from support.processes import owner_first, shared, without_locks
 from support.waiting import until, wait_for
 
 pytestmark = pytest.mark.parametrize("engine", ["postgres"], indirect=True)

@@ -1,13 +1,14 @@
 """The mirrors of the configuration, if processes with different configurations use one PostgreSQL database."""
 
+# needs: mirrors
+
 import contextlib
 from collections.abc import AsyncIterator, Iterator
-from itertools import count
-from zlib import crc32
 
 import pytest
 import structlog
 
+from features.cluster.processes import instance_at
 from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.delivery.shards import SHARDS, shard_of_name
@@ -48,11 +49,6 @@ async def running(url: str, *mirrors: str) -> AsyncIterator[App]:
 async def names(app: App) -> list[str]:
     """The mirrors that are stored."""
     return sorted(row.mirror.name for row in await app.service.read(lambda tx, _context: stored_mirrors.mirrors(tx)))
-
-
-def instance_at(shard: int) -> str:
-    """An id of a process that takes its shards from this one on."""
-    return next(text for text in map("{:08x}".format, count()) if crc32(text.encode()) % SHARDS == shard)
 
 
 async def test_owner_stores_its_mirrors_and_the_next_owner_stores_others(

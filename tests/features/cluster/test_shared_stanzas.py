@@ -1,5 +1,7 @@
 """Stanzas that the server has sent to another process of the domain: what this process learns from them."""
 
+# needs: bot, presence, privacy
+
 import asyncio
 
 import pytest

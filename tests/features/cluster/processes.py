@@ -6,6 +6,8 @@ A test chooses the component that receives a stanza, as ejabberd does at random.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
+from zlib import crc32
 
 import psycopg
 
@@ -62,3 +64,8 @@ async def without_locks(component: Component) -> AsyncIterator[None]:
     yield
     may_open.set()
     await until(lambda: ownership.is_current, "another lock session")
+
+
+def instance_at(shard: int) -> str:
+    """An id of a process that takes its shards from this one on."""
+    return next(text for text in map("{:08x}".format, count()) if crc32(text.encode()) % SHARDS == shard)

@@ -4,10 +4,13 @@ No process reads the store by itself here (`changes.LOOK_S`), so a cache is righ
 notice or a letter of the other process ends it. `tests/unit/test_process_state.py` names the tests of each cache.
 """
 
+# needs: accounts, administration, pages, privacy
+
 import asyncio
 
 import pytest
 
+from features.cluster.processes import joined, owner_first, shared
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import RIVER
@@ -19,7 +22,6 @@ from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, NODE_CONFIG, Component, Element, bare, entry, form, ok
 from support.form_client import FormClient
-from support.processes import joined, owner_first, shared
 from support.waiting import until
 from support.web import Web, WebStarter
 

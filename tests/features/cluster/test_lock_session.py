@@ -23,11 +23,14 @@ from smartfeeds.features.cluster.lock_session import LockSession, SessionLostErr
 from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.features.cluster.shards import Members
 from smartfeeds.formats.atom import read_traits
+from smartfeeds.store.base import WriteTx
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, prepare_postgres
+from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.telemetry import REGISTRY
 from support.postgres import PostgresServer
+from support.postgres_store import EmptyDatabase
 from support.waiting import HANG_S, in_vain, until, waiting
 
 LEASE_S = 30.0
@@ -445,3 +448,26 @@ async def test_session_that_comes_back_late_reports_that_letters_are_lost(url: s
     heard.note_time(datetime.now(tz=UTC) - timedelta(seconds=LETTER_S + 60))
     async with joined(url, "d", heard=heard) as peer:
         await peer.until(lambda: peer.missed)
+
+
+async def test_only_marks_are_not_synced(empty_database: EmptyDatabase) -> None:
+    """[PG-048] What is lost with a crash of the database is sent once more."""
+
+    def synced(tx: WriteTx) -> tuple[object, ...]:
+        row = tx.db.row("SELECT setting, source = 'session' FROM pg_settings WHERE name = 'synchronous_commit'")
+        assert row is not None
+        return row
+
+    with empty_database.emptied() as url:
+        events = SessionEvents(lambda _: None, lambda _: None, lambda _: None)
+        session = await LockSession.open(parse_store(url), "a", lease_s=30.0, events=events, reader=read_traits)
+        try:
+            assert await session.write_marks([synced]) == [("off", True)]
+        finally:
+            await session.close()
+        store = PostgresStore(parse_store(url), read_traits)
+        await store.open()
+        try:
+            assert (await store.write(synced))[1] is False  # the setting of the server, which doctor checks
+        finally:
+            await store.close()

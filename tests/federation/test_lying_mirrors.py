@@ -21,6 +21,7 @@ from smartfeeds.client.transport import SlixLink
 from smartfeeds.demo.process import HOST
 from smartfeeds.features.mirrors.mirror import MirrorState
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.mirrors.mirrors import Mirrors
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.service.syncing import endpoint
 from support.client import ClientFactory
@@ -185,7 +186,7 @@ class States:
 
     async def until(self, site: AppSite, name: str, condition: Callable[[MirrorState], bool]) -> MirrorState:
         """Waits until something is so of the mirror of this name."""
-        state_store = site.app.mirrors.runs[name].incoming.state_store
+        state_store = site.app.parts.get(Mirrors).runs[name].incoming.state_store
         async with waiting(f"the state of the mirror {name}"):
             while not condition(state_store.state):
                 self._said.clear()

@@ -11,11 +11,13 @@ from lxml import etree
 
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, digest_of
 from smartfeeds.features.prefetch.enclosures import ask_for
+from smartfeeds.features.prefetch.prefetcher import Prefetcher
 from smartfeeds.telemetry import metrics_text
 from support.bearer import bearer
 from support.browsing import sign_in
@@ -46,13 +48,12 @@ class Podcast:
         settings = SourceSettings(prefetch=True, prefetch_first=100, publisher="alice@example.org")
         source = new_source(NODE, self.site.url(path), self.web.component.clock(), settings)
         source = await app.service.write(lambda tx, context: add_source(tx, context, source))
-        await app.polls.poller.poll(source)
+        await app.parts.get(Poller).poll(source)
 
     async def load(self) -> list[Enclosure]:
         """Loads all enclosures now. Returns them."""
         app = self.web.component.app
-        prefetcher = app.polls.prefetch.prefetcher
-        assert prefetcher is not None
+        prefetcher = app.parts.get(Prefetcher)
         for item_id in await self.item_ids():
             await app.service.write(lambda tx, context: ask_for(tx, context, NODE, item_id))  # noqa: B023
         await prefetcher.look()
@@ -257,8 +258,7 @@ async def test_file_that_was_removed_gives_its_original_back(shows: Podcast) -> 
     before = await documents(shows.web)
     await shows.load()
     shows.web.component.clock.now_us += 40 * 86_400 * 1_000_000
-    prefetcher = shows.web.component.app.polls.prefetch.prefetcher
-    assert prefetcher is not None
+    prefetcher = shows.web.component.app.parts.get(Prefetcher)
     await prefetcher.tidy()
     after = await documents(shows.web)
     assert [name for name in before if before[name].body != after[name].body] == []
@@ -283,8 +283,7 @@ async def test_address_disappears_with_the_file(shows: Podcast) -> None:
     assert shows.path() in before.text
     app = shows.web.component.app
     shows.web.component.clock.now_us += 40 * 86_400 * 1_000_000
-    prefetcher = app.polls.prefetch.prefetcher
-    assert prefetcher is not None
+    prefetcher = app.parts.get(Prefetcher)
     await prefetcher.tidy()
     after = await shows.web.get(f"/feeds/{NODE}.atom", If_None_Match=before.header("ETag"))
     assert after.status == 200 and shows.path() not in after.text
@@ -294,8 +293,7 @@ async def test_metrics_count_files(shows: Podcast) -> None:
     """[PRE-036] States and sizes."""
     await loaded(shows)
     shows.web.component.clock.now_us += 61_000_000
-    prefetcher = shows.web.component.app.polls.prefetch.prefetcher
-    assert prefetcher is not None
+    prefetcher = shows.web.component.app.parts.get(Prefetcher)
     await prefetcher.look()
     text = metrics_text().decode()
     assert 'smartfeeds_enclosures{state="arrived"} 1.0' in text

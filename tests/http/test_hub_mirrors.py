@@ -14,9 +14,9 @@ from smartfeeds.core.view import SHARED
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import HUB, POLLED, Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
-from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.features.mirrors.mirror_push import leave_hub
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.push_states import PushState
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
@@ -125,7 +125,7 @@ async def _start(world: World, pushing: Pushing, fetcher: Fetcher, own_url: str)
     mirror = make_mirror(node=NODE, address=pushing.site.url(PATH), name="a")
     await world.store.write(lambda tx: stored_mirrors.put(tx, MirrorRow(mirror)))
     state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), tools)
-    hubs = HubOptions(own_url, (lambda size: f"key{next(keys)}".ljust(size, "x")) if own_url else None)
+    hubs = OwnCallbacks(own_url, (lambda size: f"key{next(keys)}".ljust(size, "x")) if own_url else None)
     reader = WebMirrorReader(mirror, world.service, fetcher, state_store, tools, hubs)
     reader.begin()
     one = Following(pushing, reader, timers)

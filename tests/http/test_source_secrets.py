@@ -2,6 +2,7 @@
 
 from structlog.testing import capture_logs
 
+from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.sources import add_source
 from support.component import ALICE
@@ -24,7 +25,7 @@ async def test_address_in_documents_and_log_has_no_secret(start_web: WebStarter)
         source = new_source("copy", url, web.component.clock())
         row = await service.write(lambda tx, context: add_source(tx, context, source))
         with capture_logs() as logs:
-            await web.component.app.polls.poller.poll(row)
+            await web.component.app.parts.get(Poller).poll(row)
     bodies = {form: (await web.get(f"/feeds/copy{form}", accept="text/html")).body for form in FORMS}
     assert b"feed=rss2" in bodies[".atom"] and b"feed=rss2" in bodies[".rss"]
     assert [form for form, body in bodies.items() if b"SECRET" in body] == []

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from smartfeeds.app.lifecycle import App
+from smartfeeds.features.mirrors.mirrors import Mirrors
 from smartfeeds.telemetry import log_level, set_log_level
 from smartfeeds.xmpp.commands import Command
 from support.commands import COMMANDS
@@ -69,7 +70,7 @@ async def service(start: Starter, monkeypatch: pytest.MonkeyPatch) -> "Iterator[
     level = log_level()
     monkeypatch.setattr("support.component.App", partial(App, sleep=sleep))
     component = await start(pubsub={"admins": [bare(ADMIN)]}, run={"restarts": True})
-    monkeypatch.setattr(component.app.mirrors, "look", look)
+    monkeypatch.setattr(component.app.parts.get(Mirrors), "look", look)
     await component.create(ALICE, "tea")
     for name in ("add-token", "add-mirror"):
         dialog = Dialog(component, ADMIN, name)

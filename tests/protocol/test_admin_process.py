@@ -10,6 +10,8 @@ from smartfeeds.app.lifecycle import App
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
+from smartfeeds.features.mirrors.mirrors import Mirrors
+from smartfeeds.features.polling.poller import Poller
 from smartfeeds.store.base import WriteTx
 from smartfeeds.telemetry import log_level, set_log_level
 from support.component import ALICE, BOB, NS, Component, Starter, bare, fields, submit
@@ -56,7 +58,7 @@ async def service(start: Starter, stops: list[bool], monkeypatch: pytest.MonkeyP
     async def look() -> None:
         """The mirrors of these tests are not started."""
 
-    monkeypatch.setattr(component.app.mirrors, "look", look)
+    monkeypatch.setattr(component.app.parts.get(Mirrors), "look", look)
     return component
 
 
@@ -321,7 +323,7 @@ async def sources(service: Component, monkeypatch: pytest.MonkeyPatch) -> Compon
     async def look() -> float:
         return 3_600.0
 
-    monkeypatch.setattr(service.app.polls.poller, "look", look)
+    monkeypatch.setattr(service.app.parts.get(Poller), "look", look)
     return service
 
 

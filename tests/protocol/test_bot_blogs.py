@@ -7,6 +7,7 @@ import pytest
 
 from smartfeeds.features.polling import finding
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.net import addresses
@@ -50,7 +51,7 @@ async def poll(component: Component) -> None:
     """Polls the only source, whether it is due or not."""
     (row,) = await component.app.service.store.read(lambda tx: source_rows.sources(tx, 0, 100))
     component.clock.advance(3_600)
-    await component.app.polls.poller.poll(row)
+    await component.app.parts.get(Poller).poll(row)
 
 
 async def test_person_follows_a_blog_by_the_address_of_its_page(component: Component, site: Site) -> None:

@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from smartfeeds.app.lifecycle import App
+from smartfeeds.features.mirrors.mirrors import Mirrors
 from smartfeeds.telemetry import log_level, set_log_level
 from support.commands import WALK
 from support.component import ALICE, BOB, EVE, Component, Element, Starter, bare
@@ -32,7 +33,7 @@ async def service(start: Starter, monkeypatch: pytest.MonkeyPatch) -> Component:
 
     monkeypatch.setattr("support.component.App", partial(App, sleep=nothing))
     component = await start(pubsub={"admins": [bare(ADMIN)]}, run={"restarts": True})
-    monkeypatch.setattr(component.app.mirrors, "look", nothing)
+    monkeypatch.setattr(component.app.parts.get(Mirrors), "look", nothing)
     await component.create(ALICE, "tea", access_model="authorize")
     await component.publish(ALICE, "tea", "one")
     await component.subscribe(BOB, "tea")

@@ -18,6 +18,7 @@ from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.features.mirrors.mirror import make_mirror
 from smartfeeds.features.mirrors.mirror_rows import add_mirror, describe_standing, mirror_statuses, remove_mirror
+from smartfeeds.features.mirrors.mirrors import Mirrors
 from smartfeeds.service import requests as r
 from support.fakeserver import FakeServer, Session
 from support.waiting import until, wait_for
@@ -148,7 +149,7 @@ async def test_item_comes_over_http_without_a_poll(tmp_path: Path, path: str) ->
         mirror = make_mirror(node=NODE, address=address, name="a", every_s=86_400.0, allow_private=True)
         await pair.publish(A, "first")
         await follower.service.write(partial(add_mirror, mirror=mirror))
-        await follower.mirrors.look()
+        await follower.parts.get(Mirrors).look()
         await pair.until(B, {"first"})
         await until(lambda: held.held == 1, "the pull of the mirror")
 
@@ -159,7 +160,7 @@ async def test_item_comes_over_http_without_a_poll(tmp_path: Path, path: str) ->
         assert describe_standing(status.standings[0]) == "in step, followed by held pull"
 
         await follower.service.write(partial(remove_mirror, name="a"))
-        await follower.mirrors.look()
+        await follower.parts.get(Mirrors).look()
         await until(lambda: held.held == 0, "the end of the pull")
 
 

@@ -19,6 +19,7 @@ from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, digest_of
+from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.http.quotas import Quota
@@ -285,7 +286,6 @@ async def ask_enclosures(requests: Requests) -> None:
     urls = [f"https://media.example/{number}" for number in range(len(kinds))]
     links = "".join(f"<link rel='enclosure' href='{url}'/>" for url in urls)
     await requests.web.component.publish(ALICE, "notes", "show", entry("t", inner=links))
-    assert app.polls.prefetch.files is not None
 
     def work(tx: WriteTx, context: Context) -> list[FeedFile]:
         source_no = source_rows.add(tx, new_source("notes", "https://blog.example/", context.now_us))
@@ -303,7 +303,7 @@ async def ask_enclosures(requests: Requests) -> None:
         ]
 
     for file in await app.service.write(work):
-        stored = app.polls.prefetch.files.path_of(file.digest)
+        stored = app.parts.get(EnclosureFolder).complete.path_of(file.digest)
         stored.parent.mkdir(parents=True, exist_ok=True)
         stored.write_bytes(b"file")
         parts: tuple[dict[str, str], ...] = ({}, {"Range": "bytes=1-2"}, {"Range": "bytes=9-"}, {"If_None_Match": "*"})

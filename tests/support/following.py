@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.push_states import PushState, SourcePush
 from smartfeeds.features.polling.source import Source, new_source
 from smartfeeds.features.polling.sources import add_source
+from smartfeeds.features.polling.subscriber import Subscriber
 from support.component import ALICE
 from support.waiting import until
 from support.web import Web
@@ -37,7 +39,7 @@ class Follower:
 
     async def poll(self) -> Source:
         """Polls the source now."""
-        await self.web.component.app.polls.poller.poll(await self.source())
+        await self.web.component.app.parts.get(Poller).poll(await self.source())
         return await self.source()
 
     async def due_s(self) -> float:
@@ -48,8 +50,8 @@ class Follower:
 
     async def look(self) -> None:
         """Sends the requests to hubs and clouds that are due."""
-        await self.web.component.app.polls.subscriber.look()
-        await self.web.component.app.polls.subscriber.settle()
+        await self.web.component.app.parts.get(Subscriber).look()
+        await self.web.component.app.parts.get(Subscriber).settle()
 
     async def active(self) -> SourcePush:
         """The subscription, as soon as the hub has checked it."""

@@ -27,10 +27,10 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.features.conflicts.requests import ResolveConflicts
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorState, make_mirror
-from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.stream_link import StreamLink
+from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.presence.interests import Interests
 from smartfeeds.features.presence.states import Availability
@@ -384,7 +384,7 @@ class Net:
         self.events = 0
         self.limit_bytes = STANZA_LIMIT_BYTES
         self.fetch: Any = None
-        self.hubs = HubOptions()
+        self.hubs = OwnCallbacks()
         self.configured: dict[str, list[Mirror]] = {}
 
     async def add(self, letter: str, store: Store | None = None) -> Site:

@@ -22,9 +22,10 @@ from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.http import CHECK_PUSH, RECEIVE_PUSH, SourcePushEndpoint
 from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.push_inbox import PushInbox
+from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.push_states import PushState, SourcePush
 from smartfeeds.features.polling.source import Source
-from smartfeeds.features.polling.subscriber import PushClients, PushOptions, Subscriber
+from smartfeeds.features.polling.subscriber import PushClients, Subscriber
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.http.authentication import NobodyKnown
 from smartfeeds.http.bodies import BodyReader
@@ -179,10 +180,10 @@ async def running_pushing(
 
         tools = SourceTools(world.clock, sleep, lambda: 0.5, aside=at_once)
         own_url = f"http{'s' if tls else ''}://reader.example"
-        options = PushOptions(own_url, secret_over_http)
+        own = OwnCallbacks(own_url, new_key, secret_over_http)
         clients = polling.poller._clients
         polling.poller = Poller(world.service, clients, tools, own_url, new_key)
-        inbox = PushInbox(world.service, clients, tools, options, new_key)
+        inbox = PushInbox(world.service, clients, tools, own, new_key)
         endpoint = SourcePushEndpoint(inbox, BodyReader(1_000, 5.0, lambda _data: ""))
         template = PathTemplate(f"{PUSH}{{token}}", ())
         resource = Resource(
@@ -196,9 +197,7 @@ async def running_pushing(
         public = CallbackClient(EVERYWHERE, resolver=Names("127.0.0.1"), allowed_by="sources.allowed_networks")
         guarded = CallbackClient((), resolver=Names("127.0.0.1"), allowed_by="sources.allowed_networks")
         async with public, guarded:
-            subscriber = Subscriber(
-                world.service, PushClients(public, public, guarded), Clouds(own_url), tools, options
-            )
+            subscriber = Subscriber(world.service, PushClients(public, public, guarded), Clouds(own_url), tools, own)
             yield Pushing(
                 *(world, site, polling, subscriber, inbox, session, runner.addresses[0][1], own_url), slept=slept
             )

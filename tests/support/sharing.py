@@ -17,6 +17,7 @@ from smartfeeds.features.conflicts.requests import ConflictList, ListConflicts, 
 from smartfeeds.features.mirrors.mirror_in import XmppMirrorReader
 from smartfeeds.features.mirrors.mirror_out import MirrorOutlet
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.mirrors.mirrors import Mirrors
 from support.client import Client
 from support.component import NS, PS, entry, text_of
 from support.race import NODE
@@ -138,7 +139,7 @@ class Steps:
         """Lets every mirror look whether there is more to fetch or to send, until each is in step again."""
         before: dict[MirrorStateStore, int] = {}
         for site in sites:
-            for run in site.app.mirrors.runs.values():
+            for run in site.app.parts.get(Mirrors).runs.values():
                 for part in run.directions:
                     before[part.state_store] = self.of[part.state_store]
                     if isinstance(part, MirrorOutlet):
@@ -159,7 +160,11 @@ def moved(sites: Sequence[AppSite]) -> list[tuple[int, int]]:
     return [
         (
             site.app.sender.counters.sent,
-            sum(part.state_store.state.items for run in site.app.mirrors.runs.values() for part in run.directions),
+            sum(
+                part.state_store.state.items
+                for run in site.app.parts.get(Mirrors).runs.values()
+                for part in run.directions
+            ),
         )
         for site in sites
     ]

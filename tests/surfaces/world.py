@@ -12,6 +12,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
 from smartfeeds.features.accounts.bearer import digest_of, write_token
 from smartfeeds.features.accounts.tokens import add_token
+from smartfeeds.features.mirrors.mirrors import Mirrors
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import new_source
@@ -85,7 +86,7 @@ async def running_world(start: Starter) -> AsyncIterator[World]:
         patch.setattr(secrets, "token_urlsafe", lambda size=32: "A" * -(-4 * size // 3))
         async with starting_web(start) as start_web:
             web = await start_web(**SETTINGS)
-            patch.setattr(web.component.app.mirrors, "look", look)
+            patch.setattr(web.component.app.parts.get(Mirrors), "look", look)
             yield await _filled(web)
 
 

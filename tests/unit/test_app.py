@@ -4,13 +4,15 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from smartfeeds.app.config import settings_of
+from smartfeeds.app.feature import Running
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.delivery import changes as changes_module
@@ -58,7 +60,7 @@ def files(folder: Path) -> list[Path]:
 
 
 # The steps of a start that can fail, in their order.
-STEPS = ("site.listener.bind", "service.store.open", "_fetchers.1.open", "site.listener.start", "mirrors.start")
+STEPS = ("site.listener.bind", "service.store.open", "a client", "site.listener.start", "a feature")
 
 
 def service_threads() -> set[threading.Thread]:
@@ -75,11 +77,21 @@ async def test_start_that_fails_undoes_what_it_did(tmp_path: Path, monkeypatch: 
     async def fail() -> None:
         raise StoreError("the disk is full")
 
-    *path, name = step.split(".")
-    part: Any = app
-    for key in path:
-        part = part[int(key)] if key.isdigit() else getattr(part, key)
-    monkeypatch.setattr(part, name, fail)
+    @asynccontextmanager
+    async def failing() -> AsyncIterator[None]:
+        await fail()
+        yield
+
+    if step == "a client":
+        app._running.append(Running(clients=(failing(),)))
+    elif step == "a feature":
+        app._running.append(Running(start=fail))
+    else:
+        *path, name = step.split(".")
+        part: Any = app
+        for key in path:
+            part = getattr(part, key)
+        monkeypatch.setattr(part, name, fail)
     with pytest.raises(StoreError, match="the disk is full"):
         await app.start()
 

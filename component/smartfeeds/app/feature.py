@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from smartfeeds.delivery.changes import ChangeNotifier
     from smartfeeds.delivery.dispatcher import Dispatcher
     from smartfeeds.delivery.letters import Letters
-    from smartfeeds.features.polling.poller import PollClients
-    from smartfeeds.features.polling.tools import SourceTools
     from smartfeeds.http.side import HttpSide
     from smartfeeds.net.limiter import HostLimiter
     from smartfeeds.parts import Parts
@@ -25,9 +23,11 @@ if TYPE_CHECKING:
     from smartfeeds.service.requests import Answer, Request
     from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases
+    from smartfeeds.service.web_documents import DocumentReaders
     from smartfeeds.store.row_readers import RowReader
     from smartfeeds.telemetry import Readings
     from smartfeeds.xmpp.side import XmppSide
+    from smartfeeds.xmpp.stanza_side import StanzaSide
     from smartfeeds.xmpp.stream import ComponentStream
 
 Work = Callable[[], Coroutine[None, None, None]]
@@ -79,11 +79,8 @@ class Host:
     """Sends a stanza by the link of any process."""
     letters: "Letters"
     """Read by the other processes on the database."""
-    tools: "SourceTools"
-    fetchers: "PollClients"
-    """Request documents of other servers."""
     limiter: "HostLimiter"
-    """Bounds the other requests to one host."""
+    """Bounds the requests to one host."""
     process: Process
     """What runs all of it."""
     parts: "Parts"
@@ -108,8 +105,10 @@ class Running:
     """Called at the end, before the link is closed."""
     resume: Work | None = None
     """Called whenever the XMPP server has accepted the link."""
-    document_readers: frozenset[str] = frozenset()
-    """The names of documents of the web that the store has to remember (`features.polling.documents`)."""
+    stanzas: "StanzaSide | None" = None
+    """What it does with messages and presence."""
+    document_readers: "DocumentReaders | None" = None
+    """The documents of the web that the store has to remember (`service.web_documents`)."""
     readings: Callable[[], Iterable[object]] | None = None
     """Returns its metrics at this moment."""
     handlers: "Mapping[type[Request], Callable[[Any], Awaitable[Answer]]]" = field(default_factory=dict)

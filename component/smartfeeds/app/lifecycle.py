@@ -6,9 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from dataclasses import replace
 from functools import partial
-from ipaddress import ip_network
 from itertools import chain
 
 import structlog
@@ -35,12 +33,7 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
 from smartfeeds.features.accounts.setup import SharedSignIns
 from smartfeeds.features.bot.setup import make_bot, stanza_side
-from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections, Mirrors
-from smartfeeds.features.mirrors.settings import MirrorSettings
-from smartfeeds.features.mirrors.stream_link import StreamLink
-from smartfeeds.features.polling.documents import remove_unread_documents
-from smartfeeds.features.polling.setup import Polls
-from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.presence.held import HeldSender
 from smartfeeds.features.presence.interests import Interests
 from smartfeeds.features.presence.states import Availability
@@ -50,8 +43,6 @@ from smartfeeds.http.calls import networks_of
 from smartfeeds.http.health import Health
 from smartfeeds.http.side import Backend
 from smartfeeds.http.site import Site
-from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.parts import Parts
 from smartfeeds.push.bounces import Bounces
@@ -60,6 +51,7 @@ from smartfeeds.push.sender import PushSender
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.requests import Answer, Publish, Request
 from smartfeeds.service.subscriptions import Bounce
+from smartfeeds.service.web_documents import remove_unread_documents
 from smartfeeds.store.files import FileFolder
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.sqlite import SqliteStore
@@ -72,7 +64,6 @@ from smartfeeds.telemetry import (
     requests_refused,
     watch_loop,
 )
-from smartfeeds.workers import DocumentWorkers
 from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
@@ -141,6 +132,7 @@ class App:
         self.dispatcher = Dispatcher(
             self.service, DeliveryTiming(clock, random.random), self.ownership, self.group.letters
         )
+        self.changes.listen(self.dispatcher)
         self.backlog = BacklogWatch(self.service, clock)
         fenced = FencedSender(outbox, lambda: self.ownership.is_current)
         self.sender = PushSender(
@@ -159,18 +151,13 @@ class App:
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self.dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         self._bounces = Bounces(self.service, clock=clock)
-        self._documents = DocumentWorkers()
-        self._source_tools = SourceTools(clock, asyncio.sleep, random.random, aside=self._documents)
-        self.polls = Polls(settings, self.service, self._source_tools)
         kernel = (self.changes, self.dispatcher, self.stream, self.group.send, self.group.letters)
-        self._limiter = HostLimiter()
-        fetching = (self._source_tools, self.polls.fetchers, self._limiter)
         self.parts = Parts()
         self.parts.add(self.files)
         self._done: Counter[type[Request]] = Counter()
         self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         process = Process(on_stop, self.tasks.spawn_operation, sleep, self._readings, self.recent)
-        host = Host(settings, self.service, self.handle, clock, *kernel, *fetching, process, self.parts)
+        host = Host(settings, self.service, self.handle, clock, *kernel, HostLimiter(), process, self.parts)
         self._running = run_all(FEATURES, host)
         self._handlers = {kind: answer for running in self._running for kind, answer in running.handlers.items()}
         shared_sign_ins = host.parts.get(SharedSignIns)
@@ -182,7 +169,7 @@ class App:
             self.dispatcher,
             self.stream,
             self.sign_ins,
-            self.polls.finder,
+            self.parts.get(FeedFinder),
             self.availability,
             clock,
             self.group.letters,
@@ -208,9 +195,10 @@ class App:
             now_us=clock,
         )
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
-        bounces = StanzaSide(handlers={Bounce: self._bounces.note}, follows=(lambda jid: self.mirrors.follows(jid),))
+        bounces = StanzaSide(handlers={Bounce: self._bounces.note})
         chat = StanzaSide() if self.bot is None else stanza_side(self.bot)
-        self._stanzas = joined_stanzas((bounces, shared_sign_ins.stanzas, chat, self.presences.stanzas))
+        of_features = (running.stanzas for running in self._running if running.stanzas is not None)
+        self._stanzas = joined_stanzas((bounces, shared_sign_ins.stanzas, chat, self.presences.stanzas, *of_features))
         self.router = StanzaRouter(
             self,
             outbox.reply,
@@ -220,25 +208,7 @@ class App:
             self._stanzas,
             RouterTools(session_key(secret, domain), observe_request, settings.pubsub.stanza_bytes, clock),
         )
-        link = partial(StreamLink, self.stream, settings.link.answer_s)
-        self._fetch_allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
-        self._fetchers = (
-            Fetcher(replace(MIRROR_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter),
-            Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
-        )
-        self.mirrors = Mirrors(
-            self.service,
-            [section.to_mirror() for section in settings.sections(MirrorSettings)],
-            MirrorConnections(
-                link, link().publish, *self._fetchers, settings.pubsub.stanza_bytes, self.polls.hub_options
-            ),
-            self._source_tools,
-            self.dispatcher,
-        )
         shared_sign_ins.chat = self.bot is not None
-        for part in (self.polls.inbox, self.polls.prefetch):
-            if part is not None:
-                host.parts.add(part)
         health = Health(self._unready, metrics_text, networks_of(settings.http.metrics_from))
         bodies = BodyReader(policy.max_request_bytes, settings.http.first_request_s, shape_fault)
         self.site = (
@@ -272,7 +242,6 @@ class App:
         yield "filter index", self._indexer.run
         for sweep in SWEEPS:
             yield sweep.name, partial(sweep.run, self.service)
-        yield from self.polls.duties()
         for running in self._running:
             yield from running.duties
 
@@ -288,9 +257,7 @@ class App:
         return [] if self.bot is None else await self.bot.explain(node, event)
 
     def _listen(self) -> None:
-        """Adds the listeners of changes, in the order in which they are called."""
-        self.changes.listen(self.dispatcher)
-        self.changes.listen(self.mirrors)
+        """Adds the listeners of changes that are called last."""
         self.changes.listen(self._indexer)
         if self.site is not None:
             self.changes.listen(WatchedNodes(self.service, self.site.feeds.waiting))
@@ -324,7 +291,6 @@ class App:
                 await self.site.listener.bind()
             await self.service.store.open()
             parts.push_async_callback(self.service.store.close)
-            parts.callback(self._documents.close)
             await self.files.clear_new()
             SCHEMA_VERSION.set(int(HEAD))
             GATHERED.source = self._all_readings
@@ -337,8 +303,6 @@ class App:
             parts.push_async_callback(self.group.unless_shared, self.presences.leave)
             parts.push_async_callback(self.presences.stop)
             parts.push_async_callback(self._hand_over)
-            for fetcher in (*self._fetchers, *self.polls.clients):
-                await parts.enter_async_context(fetcher)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
                 await self.site.listener.start()
@@ -353,16 +317,11 @@ class App:
             await self.ownership.start()
             self.group.start()
             self.tasks.spawn(self.backlog.run(), "backlog")
-            parts.push_async_callback(log_failures_of, self.mirrors.stop)
-            await self.mirrors.start()
             if self.bot is not None:
                 await self.bot.start()
-            await self.polls.start()
-            for name, work in self.polls.tasks():
-                self.tasks.spawn(work(), name)
             await self._start_features(parts)
-            readers = frozenset().union(*(running.document_readers for running in self._running))
-            await self.service.write(partial(remove_unread_documents, others=readers))
+            readers = [running.document_readers for running in self._running if running.document_readers is not None]
+            await self.service.write(partial(remove_unread_documents, readers=readers))
             self._stack = parts.pop_all()
 
     async def _start_features(self, parts: contextlib.AsyncExitStack) -> None:
@@ -427,7 +386,6 @@ class App:
     def _all_readings(self) -> Iterator[object]:
         yield self._readings()
         yield from chain(self.dispatcher.readings(), self.backlog.readings(), self.group.readings())
-        yield from chain(self.mirrors.readings(), self.polls.readings())
         yield from chain.from_iterable(running.readings() for running in self._running if running.readings is not None)
 
     async def _unready(self) -> dict[str, str]:
@@ -452,7 +410,6 @@ class App:
         resumes: list[Callable[[], Coroutine[None, None, None]]] = [
             partial(self.dispatcher.resume, PUSH),
             partial(self.dispatcher.resume, HELD),
-            self.mirrors.resume,
             *(running.resume for running in self._running if running.resume is not None),
         ]
         if self.bot is not None:

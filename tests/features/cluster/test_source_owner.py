@@ -14,6 +14,7 @@ from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.shards import SHARDS, shard_of_name
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.service.requests import CreateNode
 from support.polling import atom
@@ -72,8 +73,8 @@ async def test_source_is_polled_by_one_process(url: str, monkeypatch: pytest.Mon
             assert first.ownership.owns_name("sources")
             await poll(first, site)
             assert site.paths == [PATH]
-            assert second.polls.poller._looked_us is None, "it has never looked for sources that are due"
-        await until(lambda: second.polls.poller._looked_us is not None, "the poller of the second process")
+            assert second.parts.get(Poller)._looked_us is None, "it has never looked for sources that are due"
+        await until(lambda: second.parts.get(Poller)._looked_us is not None, "the poller of the second process")
 
 
 async def poll(owner: App, site: Site) -> None:
@@ -82,5 +83,5 @@ async def poll(owner: App, site: Site) -> None:
     await owner.service.handle(CreateNode(user, DOMAIN, "news", None))
     source = new_source("news", site.url(PATH), system.now_us())
     await owner.service.write(lambda tx, _context: source_rows.add(tx, source))
-    await owner.polls.poller.look()
+    await owner.parts.get(Poller).look()
     await until(lambda: has_items(owner), "the items of the source")

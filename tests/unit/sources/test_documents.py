@@ -6,17 +6,16 @@ import smartfeeds
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
+from smartfeeds.features.mirrors.mirror_rows import document_readers as of_mirrors
+from smartfeeds.features.mirrors.mirror_rows import mirror_reader
+from smartfeeds.features.nno.planet import ess_reader, feeds_reader
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.documents import (
-    ACCEPT_FEED,
-    ess_reader,
-    feeds_reader,
-    mirror_reader,
-    remove_unread_documents,
-)
 from smartfeeds.features.polling.source import held_reader, new_source
+from smartfeeds.features.polling.tools import ACCEPT_FEED
+from smartfeeds.features.prefetch.held_items import document_readers as of_held_items
 from smartfeeds.service.documents import outline_reader
-from smartfeeds.store.base import WriteTx
+from smartfeeds.service.web_documents import remove_unread_documents
+from smartfeeds.store.base import ReadTx, WriteTx
 from support.world import World
 
 URL = "https://a.example/feed"
@@ -37,9 +36,12 @@ async def test_documents_end_with_the_section_of_their_reader(world: World) -> N
         for reader in readers:
             tx.put_document(reader, URL, KnownDocument(Validators(URL, "1")))
 
-    others = {ess_reader("b"), feeds_reader("b"), outline_reader("b")}
+    def configured(_tx: ReadTx) -> set[str]:
+        return {ess_reader("b"), feeds_reader("b"), outline_reader("b")}
+
+    readers_of = (configured, of_mirrors, of_held_items)
     await world.service.write(put)
-    await world.service.write(lambda tx, context: remove_unread_documents(tx, context, others))
+    await world.service.write(lambda tx, context: remove_unread_documents(tx, context, readers_of))
 
     left = await world.service.read(lambda tx, _context: tx.document_readers())
     assert left == {mirror_reader("a"), ess_reader("b"), feeds_reader("b"), outline_reader("b"), held_reader(1)}

@@ -13,9 +13,9 @@ from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.mirrors import mirror_http, mirror_in
-from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.features.mirrors.mirror_rows import remove_mirror
 from smartfeeds.features.polling import push_rows as source_push_rows
+from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.push_states import PollHint, PushState
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
@@ -581,7 +581,7 @@ async def test_mirror_is_woken_by_a_push_to_any_process_and_leaves_its_hub_when_
     net: Net, web: Web
 ) -> None:
     """[WS-136] Its subscription is a row in the store, as are the pushes that have come."""
-    net.hubs = HubOptions("https://b.example", lambda size: f"key of {size} bytes")
+    net.hubs = OwnCallbacks("https://b.example", lambda size: f"key of {size} bytes")
     web.pages[FILE] = feed(entry("a"), sharing="<link rel='hub' href='https://hub.example/'/>")
     b = await mirror_of(net, name="a")
     (push,) = await b.store.read(lambda tx: source_push_rows.pushes(tx, 0, 10))

@@ -8,18 +8,16 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.push_targets import MAX_TARGETS
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.http import PUSHES_AT_ONCE
-from smartfeeds.features.polling.push_inbox import PUSH_BYTES
+from smartfeeds.features.polling.push_inbox import PUSH_BYTES, PushInbox
 from smartfeeds.features.polling.push_states import PushState
-from smartfeeds.features.polling.setup import Polls
 from smartfeeds.features.polling.source import PushKind, SourceState
 from smartfeeds.features.polling.source_push import FORGOTTEN_S
-from smartfeeds.features.polling.tools import SourceTools
 from support.component import settings
-from support.documents import at_once
 from support.polling import NODE, PATH, atom
 from support.pushing import DAY_S, HUB, running_pushing, signature
 from support.waiting import until, wait_for
@@ -278,24 +276,18 @@ async def test_without_public_address_no_hub_is_used(pushing, site, world):
 
 
 @pytest.mark.parametrize(("base_url", "tells"), [("", True), ("http://reader.example", False)])
-async def test_start_without_public_address_says_that_hubs_are_not_used(world, tmp_path, base_url, tells):
+async def test_start_without_public_address_says_that_hubs_are_not_used(tmp_path, base_url, tells):
     """[WS-102] Sources are polled; no task asks hubs, and nothing can be pushed."""
-
-    async def sleep(_seconds):
-        """No task of this test waits."""
-
     http = {"listen": "127.0.0.1:0", "base_url": base_url}
-    section = settings(1, f"sqlite:///{tmp_path}/x.db", http=http)
-    polls = Polls(section, world.service, SourceTools(world.clock, sleep, lambda: 0.5, aside=at_once))
+    app = App(settings(1, f"sqlite:///{tmp_path}/x.db", component={"link": "off"}, http=http))
     with capture_logs() as logs:
-        await polls.start()
+        await app.start()
+    await app.stop()
     assert ("source_push_off" in [line["event"] for line in logs]) is tells
-    assert (polls.inbox is None) is tells
-    names = []
-    for name, work in (*polls.duties(), *polls.tasks()):
-        names.append(name)
-        assert callable(work)
+    assert (app.parts.find(PushInbox) is None) is tells
+    names = [name for running in app._running for name, _work in (*running.duties, *running.tasks)]
     assert "sources" in names and ("hubs of sources" not in names) is tells
+    assert ("pushes of sources" not in names) is tells
 
 
 async def test_metrics_count_subscriptions_by_state(pushing, site, world):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from smartfeeds.app.feature import Feature, Section
+from smartfeeds.app.feature import Feature, Host, Running, Section
 
 if TYPE_CHECKING:
     from smartfeeds.service.resources import Resource
@@ -38,11 +38,18 @@ def _resources() -> "tuple[Resource[Any], ...]":
     )
 
 
+def _run(host: Host) -> Running:
+    from smartfeeds.features.mirrors.setup import run_mirrors
+
+    return run_mirrors(host)
+
+
 MIRRORS = Feature(
     "mirrors",
     needs=("polling",),
     commands={"mirror": "smartfeeds.features.mirrors.command"},
     settings=_settings,
+    run=_run,
     row_readers=_row_readers,
     metrics=_metrics,
     resources=_resources,

@@ -23,12 +23,13 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.mirrors.held_pulls import HeldPullTiming
 from smartfeeds.features.mirrors.mirror import HELD_PULL, HUB, POLLED, ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.features.mirrors.mirror_documents import HeldPage, WebDocument, WebPosition, parse_position
-from smartfeeds.features.mirrors.mirror_hub import HubOptions, MirrorHub
+from smartfeeds.features.mirrors.mirror_hub import MirrorHub
 from smartfeeds.features.mirrors.mirror_in import BATCH, IncomingBatch, IncomingMirror
+from smartfeeds.features.mirrors.mirror_rows import mirror_reader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, unchanged
-from smartfeeds.features.polling.documents import ACCEPT_FEED, mirror_reader
+from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.push_links import push_links
-from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.features.polling.tools import ACCEPT_FEED, SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK
 from smartfeeds.formats.documents import document_bytes
@@ -53,7 +54,7 @@ MAX_NOTES: Final = 20
 NOTE_CHARACTERS: Final = 300
 _CHUNK: Final = 65_536
 _LAST_CURSOR: Final = f"{{{FANOUT_NS}}}last_cursor"
-NO_HUBS: Final = HubOptions()
+NO_HUBS: Final = OwnCallbacks()
 # The view of a Smart Feed that has its sync data, and in which a cursor passes over no edit and no deletion.
 _VIEW: Final = {"order": "modified", "sync": "true"}
 AGAIN_S: Final = 60.0  # before a feed is read again that did not have the change that its hub announced
@@ -97,7 +98,7 @@ class WebMirrorReader(IncomingMirror):
         fetch: HttpClient,
         state_store: MirrorStateStore,
         tools: SourceTools,
-        hubs: HubOptions = NO_HUBS,
+        hubs: OwnCallbacks = NO_HUBS,
     ) -> None:
         super().__init__(mirror, service, state_store, tools, urlsplit(mirror.address).hostname or "")
         self._fetch = fetch

@@ -6,36 +6,28 @@ wakes the mirror, which reads its feed: no item comes from the push itself.
 
 import asyncio
 from functools import partial
-from typing import NamedTuple
 
 from smartfeeds.core.push_targets import offer_of
 from smartfeeds.features.mirrors.mirror_documents import WebDocument
 from smartfeeds.features.mirrors.mirror_push import find_mirror_push, follow_offer
-from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
+from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, OwnCallbacks
 from smartfeeds.features.polling.push_states import PushState
 from smartfeeds.features.polling.source_push import PolledOffer
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.service.feeds import FeedService
 
 
-class HubOptions(NamedTuple):
-    """`own_url` is the public address of this service. `new_key` is None if hubs cannot reach it, or push is off."""
-
-    own_url: str = ""
-    new_key: NewKey | None = None
-
-
 class MirrorHub:
     """The subscription of one mirror. `is_wanted`: there is one; `is_active`: the hub has confirmed it."""
 
-    def __init__(self, mirror: str, service: FeedService, tools: SourceTools, options: HubOptions) -> None:
+    def __init__(self, mirror: str, service: FeedService, tools: SourceTools, own: OwnCallbacks) -> None:
         self.is_wanted = False
         self.is_active = False
         self._mirror = mirror
         self._find = partial(find_mirror_push, mirror=mirror)
         self._service = service
         self._tools = tools
-        self._options = options
+        self._own = own
         self._pushed = asyncio.Event()
         self._noted_us: int | None = None  # the last push that the mirror was woken by
 
@@ -46,14 +38,14 @@ class MirrorHub:
         Returns whether the feed is to be read again soon, because the hub announced a change and it had none. Raises
         StoreError.
         """
-        new_key = self._options.new_key
+        new_key = self._own.new_key
         if new_key is None:
             return False
         offer = None
         if page is not None and page.links is not None:
             # The address of a page has its cursor, so it is no topic.
             topic = page.links.topic or (address if page.cursor else page.url)
-            offer = offer_of(list(page.links.hubs), topic, [], self._options.own_url)
+            offer = offer_of(list(page.links.hubs), topic, [], self._own.own_url)
         if not (offer and offer.targets) and await self._service.read(self._find) is None:
             return False
         polled = PolledOffer(began_us, offer, new_key(TOKEN_BYTES), new_key(SECRET_BYTES))

@@ -227,3 +227,13 @@ def save_state(tx: WriteTx, name: str, direction: Direction, state: MirrorState)
         return False
     stored_mirrors.put(tx, row.with_state(direction, state))
     return True
+
+
+def mirror_reader(node: str) -> str:
+    """The name under which the store has the documents that mirrors have read for a node (`ReadTx.documents`)."""
+    return f"mirror of {node}"
+
+
+def document_readers(tx: ReadTx) -> set[str]:
+    """Returns the readers of all mirrors."""
+    return {mirror_reader(row.mirror.node) for row in stored_mirrors.mirrors(tx)}

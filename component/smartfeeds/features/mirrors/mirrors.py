@@ -27,13 +27,13 @@ from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.metrics import MirrorReading
 from smartfeeds.features.mirrors.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES, NO_HUBS, WebMirrorReader
-from smartfeeds.features.mirrors.mirror_hub import HubOptions
 from smartfeeds.features.mirrors.mirror_in import IncomingMirror, XmppMirrorReader
 from smartfeeds.features.mirrors.mirror_out import MirrorOutlet, Publish
 from smartfeeds.features.mirrors.mirror_peer import Peer, PeerMemory
 from smartfeeds.features.mirrors.mirror_push import leave_hub
 from smartfeeds.features.mirrors.mirror_rows import consumer_of_mirror, set_configured
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
+from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.fetch import FetchLimits, HttpClient
 from smartfeeds.service.feeds import FeedService
@@ -56,7 +56,7 @@ class MirrorConnections:
     fetch: HttpClient
     fetch_private: HttpClient
     limit_bytes: int
-    hubs: HubOptions = NO_HUBS
+    hubs: OwnCallbacks = NO_HUBS
 
 
 class MirrorRun:

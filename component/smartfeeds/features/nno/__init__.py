@@ -15,4 +15,6 @@ def _run(host: Host) -> Running:
     return run_planets(host)
 
 
-NNO = Feature("nno", commands={"nno": "smartfeeds.features.nno.command"}, settings=_settings, run=_run)
+NNO = Feature(
+    "nno", needs=("polling",), commands={"nno": "smartfeeds.features.nno.command"}, settings=_settings, run=_run
+)

@@ -23,8 +23,7 @@ from smartfeeds.features.documents.ess import (
 )
 from smartfeeds.features.nno.entries import EntryRequest, candidate_of, match, raw_titles, requests_of, to_download
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
-from smartfeeds.features.polling.documents import ACCEPT_FEED
-from smartfeeds.features.polling.tools import DocumentRunner, read_here
+from smartfeeds.features.polling.tools import ACCEPT_FEED, DocumentRunner, read_here
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.documents import read_document
 from smartfeeds.net.fetch import FetchError, HttpClient, Response

@@ -25,7 +25,6 @@ from smartfeeds.features.documents.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.features.nno.entries import Aggregator
 from smartfeeds.features.nno.files import Documents, EssSource, Puller, SourceFailure, source_failure
 from smartfeeds.features.nno.results import FullEntry
-from smartfeeds.features.polling.documents import ess_reader, feeds_reader
 from smartfeeds.features.polling.source_items import with_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import digest_id
@@ -41,6 +40,16 @@ LONGEST_PAUSE_S: Final = 86_400.0
 AHEAD_S: Final = 86_400  # a feed whose clock is further ahead would have the newest entries for ever
 
 _log = structlog.get_logger()
+
+
+def ess_reader(node: str) -> str:
+    """The reader of the ESS files of an `[[nno]]` section."""
+    return f"ess of {node}"
+
+
+def feeds_reader(node: str) -> str:
+    """The reader of the feeds that an `[[nno]]` section finds in ESS files."""
+    return f"feeds of {node}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from functools import partial
 
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.features.nno.planet import Planet, PlanetSettings
+from smartfeeds.features.nno.planet import Planet, PlanetSettings, ess_reader, feeds_reader
 from smartfeeds.features.nno.settings import NnoSettings
-from smartfeeds.features.polling.documents import ess_reader, feeds_reader
+from smartfeeds.features.polling.poller import PollClients
+from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.service.documents import outline_reader
 
 
@@ -16,7 +17,7 @@ def run_planets(host: Host) -> Running:
     readers = {reader(section.node) for section in sections for reader in (ess_reader, feeds_reader, outline_reader)}
     return Running(
         duties=tuple((f"nno {section.node}", partial(_run, host, section)) for section in sections),
-        document_readers=frozenset(readers),
+        document_readers=lambda _tx: readers,
     )
 
 
@@ -29,5 +30,6 @@ def planet_of(host: Host, section: NnoSettings) -> Planet:
     domain = host.settings.component.jid
     owner = parse_jid(section.owner or domain) or Jid("", domain)
     plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
-    fetcher = host.fetchers.private if section.allow_private else host.fetchers.listed
-    return Planet(plan, host.service, fetcher, host.tools)
+    clients = host.parts.get(PollClients)
+    fetcher = clients.private if section.allow_private else clients.listed
+    return Planet(plan, host.service, fetcher, host.parts.get(SourceTools))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from smartfeeds.app.feature import Feature, Section
+from smartfeeds.app.feature import Feature, Host, Running, Section
 
 if TYPE_CHECKING:
     from smartfeeds.features.polling.http import SourcePushEndpoint
@@ -47,11 +47,18 @@ def _resources() -> "tuple[Resource[Any], ...]":
     return (SOURCES,)
 
 
+def _run(host: Host) -> Running:
+    from smartfeeds.features.polling.setup import run_polling
+
+    return run_polling(host)
+
+
 POLLING = Feature(
     "polling",
     needs=("callbacks",),
     commands={"source": "smartfeeds.features.polling.command"},
     settings=_settings,
+    run=_run,
     metrics=_metrics,
     row_readers=_row_readers,
     http=_http,

@@ -19,7 +19,7 @@ from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.polling import push_rows, rows
 from smartfeeds.features.polling.metrics import SOURCE_ITEMS, SOURCE_PUSHES
 from smartfeeds.features.polling.poller import PollClients, sender_to
-from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
+from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey, OwnCallbacks
 from smartfeeds.features.polling.push_states import MAX_CURSOR_CHARACTERS, MAX_PUSH_BYTES, OVER, SourcePush, is_signed
 from smartfeeds.features.polling.reading import ACCEPT_SOURCE, read_push
 from smartfeeds.features.polling.source import PushKind, Source
@@ -34,7 +34,6 @@ from smartfeeds.features.polling.source_push import (
     take_hint,
     take_push,
 )
-from smartfeeds.features.polling.subscriber import PushOptions
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.bodies import Body, BodyError
 from smartfeeds.net.fetch import FetchError, shown
@@ -57,12 +56,12 @@ class PushInbox:
     """Answers the requests to callback paths, and stores what they bring. `run` stores it."""
 
     def __init__(
-        self, service: FeedService, clients: PollClients, tools: SourceTools, options: PushOptions, new_key: NewKey
+        self, service: FeedService, clients: PollClients, tools: SourceTools, own: OwnCallbacks, new_key: NewKey
     ) -> None:
         self._service = service
         self._clients = clients
         self._tools = tools
-        self._options = options
+        self._own = own
         self._new_key = new_key
         # The pushes of each source, in the order of their arrival, and the sources whose next push may be stored.
         self._waiting: dict[int, deque[tuple[SourcePush, IncomingPush]]] = {}
@@ -124,7 +123,7 @@ class PushInbox:
             await self._count_forgery(push)
             return Delivery.FORGED
         # Without a signature the secret of the path is all that proves the sender, and over http others can read it.
-        is_trusted = push.expects_signature or self._options.own_url.startswith("https:")
+        is_trusted = push.expects_signature or self._own.own_url.startswith("https:")
         # A mirror reads its feed by the position that it has, so a push of its hub is a hint whatever it contains.
         has_content = is_trusted and not push.mirror and bool(incoming.body.strip())
         work = partial(take_push, push_no=push.push_no, chance=self._tools.spread(), has_content=has_content)
@@ -209,7 +208,7 @@ class PushInbox:
             # Reading a large document takes long enough to hold up everything else.
             items, links = await self._tools.aside(
                 read_push,
-                *(body.whole(), incoming.charset, push.target.topic, source, self._options.own_url),
+                *(body.whole(), incoming.charset, push.target.topic, source, self._own.own_url),
                 party=source.host,
             )
             if push.cursor and links.prev_cursor and links.prev_cursor != push.cursor:
@@ -251,7 +250,7 @@ class PushInbox:
             response = await client.get(url, accept=ACCEPT_SOURCE, sender=sender)
             items, links = await self._tools.aside(
                 read_push,
-                *(response.body, response.charset, push.target.topic, source, self._options.own_url),
+                *(response.body, response.charset, push.target.topic, source, self._own.own_url),
                 party=source.host,
             )
             await self._service.write(

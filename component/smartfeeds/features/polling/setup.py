@@ -1,7 +1,10 @@
-"""What polls other servers and follows their hubs, from the settings."""
+"""What polls other servers and follows their hubs, in the running service."""
 
+import asyncio
+import random
 import secrets
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
@@ -9,104 +12,82 @@ from typing import Final
 
 import structlog
 
-from smartfeeds.app.config import Settings
-from smartfeeds.features.mirrors.mirror_hub import HubOptions
+from smartfeeds.app.feature import Host, Running
 from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.push_inbox import PushInbox
+from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.settings import SourceSection
 from smartfeeds.features.polling.sources import set_configured_sources
-from smartfeeds.features.polling.subscriber import PushClients, PushOptions, Subscriber
+from smartfeeds.features.polling.subscriber import PushClients, Subscriber
 from smartfeeds.features.polling.tools import SourceTools
-from smartfeeds.features.prefetch.setup import Prefetch
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
-from smartfeeds.service.feeds import FeedService
-
-Work = Callable[[], Coroutine[None, None, None]]
+from smartfeeds.workers import DocumentWorkers
 
 SEARCH_S: Final = 20.0  # a person waits so long for each request of a search
 
 _log = structlog.get_logger()
 
 
-class Polls:
-    """The poller and the subscriber. `finder` is for people who name an address, and `fetchers` are those of polls.
+def run_polling(host: Host) -> Running:
+    """Returns the poller and the subscriber, and parts for what else comes from other servers.
 
-    `inbox` is None if hubs cannot reach this service, because it has no public address, or if push is off (WS-102).
+    There is a `FeedFinder` for people who name an address. There is a `PushInbox` unless hubs cannot reach this
+    service, because it has no public address, or push is off (WS-102).
     """
-
-    def __init__(self, settings: Settings, service: FeedService, tools: SourceTools) -> None:
-        self._settings = settings
-        self._service = service
-        self._tools = tools
-        # Polls have a limiter of their own: they are spaced by a second, and mirrors hold requests for a minute.
-        limiter = HostLimiter(POLL_LIMITS)
-        allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
-        self.fetchers = PollClients(
-            *(
-                Fetcher(FetchLimits(allowed=networks), limiter=limiter, contact=settings.http.base_url)
-                for networks in ((), allowed, EVERYWHERE)
-            )
+    settings, service = host.settings, host.service
+    documents = DocumentWorkers()
+    closing = AsyncExitStack()
+    closing.callback(documents.close)
+    tools = SourceTools(host.now_us, asyncio.sleep, random.random, aside=documents)
+    allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
+    own_url = settings.http.base_url
+    can_push = bool(settings.http.listen and own_url and settings.sources.push)
+    own = OwnCallbacks(own_url, secrets.token_urlsafe if can_push else None, settings.sources.secret_over_http)
+    # Polls have a limiter of their own: they are spaced by a second, and mirrors hold requests for a minute.
+    limiter = HostLimiter(POLL_LIMITS)
+    fetchers = PollClients(
+        *(
+            Fetcher(FetchLimits(allowed=networks), limiter=limiter, contact=own_url)
+            for networks in ((), allowed, EVERYWHERE)
         )
-        own_url = settings.http.base_url
-        self._can_push = bool(settings.http.listen and own_url and settings.sources.push)
-        self.poller = Poller(service, self.fetchers, tools, own_url, secrets.token_urlsafe if self._can_push else None)
-        # A person waits for the result of a search, so it is not spaced as polls are.
-        searches = HostLimiter()
-        limits = FetchLimits(total_s=SEARCH_S)
-        self._search_fetchers = (
-            Fetcher(limits, limiter=searches, contact=own_url),
-            Fetcher(replace(limits, allowed=allowed), limiter=searches, contact=own_url),
+    )
+    poller = Poller(service, fetchers, tools, own_url, own.new_key)
+    # A person waits for the result of a search, so it is not spaced as polls are.
+    searches, limits = HostLimiter(), FetchLimits(total_s=SEARCH_S)
+    public = Fetcher(limits, limiter=searches, contact=own_url)
+    listed = Fetcher(replace(limits, allowed=allowed), limiter=searches, contact=own_url)
+    finder = FeedFinder(public, listed, poller, tools, own_url)
+    push_clients = PushClients(
+        *(
+            CallbackClient(networks, allowed_by="sources.allowed_networks", contact=own_url)
+            for networks in ((), allowed, EVERYWHERE)
         )
-        self.finder = FeedFinder(*self._search_fetchers, self.poller, tools, own_url)
-        self._push_clients = PushClients(
-            *(
-                CallbackClient(networks, allowed_by="sources.allowed_networks", contact=own_url)
-                for networks in ((), allowed, EVERYWHERE)
-            )
-        )
-        options = PushOptions(own_url, settings.sources.secret_over_http)
-        self.inbox = (
-            PushInbox(service, self.fetchers, tools, options, secrets.token_urlsafe) if self._can_push else None
-        )
-        self.subscriber = Subscriber(service, self._push_clients, Clouds(own_url), tools, options)
-        self.prefetch = Prefetch(settings, service, tools)
+    )
+    subscriber = Subscriber(service, push_clients, Clouds(own_url), tools, own)
+    inbox = None if own.new_key is None else PushInbox(service, fetchers, tools, own, own.new_key)
 
-    @property
-    def hub_options(self) -> HubOptions:
-        """What mirrors need to follow hubs."""
-        return HubOptions(self._settings.http.base_url, secrets.token_urlsafe if self._can_push else None)
+    def readings() -> Iterator[object]:
+        yield from poller.readings()
+        yield from subscriber.readings()
 
-    def readings(self) -> Iterator[object]:
-        """The metrics of everything that polls bring."""
-        yield from self.poller.readings()
-        yield from self.subscriber.readings()
-        yield from self.prefetch.readings()
+    return Running(
+        duties=(("sources", poller.run), *((("hubs of sources", subscriber.run),) if inbox is not None else ())),
+        tasks=() if inbox is None else (("pushes of sources", inbox.run),),
+        parts=(tools, fetchers, own, poller, subscriber, finder, *((inbox,) if inbox is not None else ())),
+        clients=(closing, public, listed, *fetchers, *push_clients),
+        start=partial(_start, host, own),
+        readings=readings,
+    )
 
-    async def start(self) -> None:
-        """Stores the sources of the configuration. Raises StoreError."""
-        if not self._can_push and self._settings.sources.push:
-            _log.info("source_push_off", reason="http.base_url is not set; hubs cannot reach this service")
-        sources = [section.to_source(self._tools.now_us()) for section in self._settings.sections(SourceSection)]
-        await self._service.write(partial(set_configured_sources, sources=sources))
 
-    @property
-    def clients(self) -> tuple[Fetcher | CallbackClient, ...]:
-        """What has to be open while they run."""
-        return (*self._search_fetchers, *self.fetchers, *self._push_clients, *self.prefetch.clients)
-
-    def duties(self) -> Iterator[tuple[str, Work]]:
-        """The work that one process does, with its names. Each call of a work returns a run of it."""
-        yield "sources", self.poller.run
-        if self.inbox is not None:
-            yield "hubs of sources", self.subscriber.run
-        yield from self.prefetch.duties()
-
-    def tasks(self) -> Iterator[tuple[str, Work]]:
-        """The work that every process does, with its names."""
-        if self.inbox is not None:
-            yield "pushes of sources", self.inbox.run
+async def _start(host: Host, own: OwnCallbacks) -> None:
+    """Stores the sources of the configuration. Raises StoreError."""
+    if own.new_key is None and host.settings.sources.push:
+        _log.info("source_push_off", reason="http.base_url is not set; hubs cannot reach this service")
+    sources = [section.to_source(host.now_us()) for section in host.settings.sections(SourceSection)]
+    await host.service.write(partial(set_configured_sources, sources=sources))

@@ -16,7 +16,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.features.polling import push_rows
 from smartfeeds.features.polling.metrics import SOURCE_PUSH_REQUESTS, SourcePushReading
-from smartfeeds.features.polling.push_keys import callback_url
+from smartfeeds.features.polling.push_keys import OwnCallbacks, callback_url
 from smartfeeds.features.polling.push_states import LEASE_WISH_S, PushState, RequestResult, SourcePush, Task
 from smartfeeds.features.polling.source import PushKind
 from smartfeeds.features.polling.source_push import (
@@ -65,16 +65,10 @@ class CloudRegistrar(Protocol):
         """The result of a registration."""
 
 
-class PushOptions(NamedTuple):
-    """`own_url` is the public address of this service. With `secret_over_http` hubs without TLS get a secret, too."""
-
-    own_url: str
-    secret_over_http: bool = False
-
-    def sends_secret(self, push: SourcePush) -> bool:
-        """Whether a hub gets a secret: it and the callback have TLS, or the operator does not insist (WS-103)."""
-        is_tls = push.address.startswith("https:") and self.own_url.startswith("https:")
-        return push.kind is PushKind.HUB and (is_tls or self.secret_over_http)
+def sends_secret(push: SourcePush, own: OwnCallbacks) -> bool:
+    """Whether a hub gets a secret: it and the callback have TLS, or the operator does not insist (WS-103)."""
+    is_tls = push.address.startswith("https:") and own.own_url.startswith("https:")
+    return push.kind is PushKind.HUB and (is_tls or own.secret_over_http)
 
 
 class Subscriber:
@@ -86,13 +80,13 @@ class Subscriber:
         clients: PushClients,
         clouds: CloudRegistrar,
         tools: SourceTools,
-        options: PushOptions,
+        own: OwnCallbacks,
     ) -> None:
         self._service = service
         self._clients = clients
         self._clouds = clouds
         self._tools = tools
-        self._options = options
+        self._own = own
         self._running: dict[str, asyncio.Task[None]] = {}  # by host
         self._began = False
         self._orphans_us: int | None = None
@@ -169,9 +163,9 @@ class Subscriber:
     async def _serve(self, push: SourcePush) -> None:
         """Does what is due for a subscription, and keeps the distance to the next request to its host."""
         with failures_logged():
-            sends_secret = self._options.sends_secret(push)
+            with_secret = sends_secret(push, self._own)
             begun = await self._service.write(
-                partial(begin_task, push_no=push.push_no, chance=self._tools.spread(), sends_secret=sends_secret)
+                partial(begin_task, push_no=push.push_no, chance=self._tools.spread(), sends_secret=with_secret)
             )
             if begun is None or begun[1] in (Task.NOTHING, Task.REMOVE):
                 return
@@ -216,7 +210,7 @@ class Subscriber:
         fields = {
             "hub.mode": task.value,
             "hub.topic": push.target.topic,
-            "hub.callback": callback_url(self._options.own_url, push.token),
+            "hub.callback": callback_url(self._own.own_url, push.token),
             "hub.verify": "async",
         }
         if task is Task.SUBSCRIBE:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from smartfeeds.app.feature import Feature, Section
+from smartfeeds.app.feature import Feature, Host, Running, Section
 
 if TYPE_CHECKING:
     from smartfeeds.http.side import HttpSide
@@ -34,11 +34,18 @@ def _resources() -> "tuple[Resource[Any], ...]":
     return (ENCLOSURES,)
 
 
+def _run(host: Host) -> Running:
+    from smartfeeds.features.prefetch.setup import run_prefetch
+
+    return run_prefetch(host)
+
+
 PREFETCH = Feature(
     "prefetch",
     needs=("polling",),
     commands={"prefetch": "smartfeeds.features.prefetch.command"},
     settings=_settings,
+    run=_run,
     metrics=_metrics,
     http=_http,
     resources=_resources,

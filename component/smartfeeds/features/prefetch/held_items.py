@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from smartfeeds.core.model import Node
+from smartfeeds.core.model import NO_LIMIT, Node
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
+from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import Source, held_reader
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import EnclosureState
@@ -97,3 +98,8 @@ def _load(item_id: str, content: bytes) -> HeldItem:
     fields = json.loads(content)
     payload = Payload(fields["payload"].encode())
     return HeldItem(ImportedItem(item_id, fields["published_us"], fields["updated_us"], payload), fields["since_us"])
+
+
+def document_readers(tx: ReadTx) -> set[str]:
+    """Returns the names under which the store has the items that sources hold back."""
+    return {held_reader(source.source_no) for source in source_rows.sources(tx, 0, NO_LIMIT)}

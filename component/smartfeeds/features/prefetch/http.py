@@ -1,7 +1,7 @@
 """Enclosures that were loaded in advance, over HTTP: `/enclosures/NAME/ID` (PRE-032, PRE-033)."""
 
+from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.local_files import GetEnclosure
-from smartfeeds.features.prefetch.setup import Prefetch
 from smartfeeds.http.side import HttpSide, Route, SiteTools
 from smartfeeds.http.stored_files import FileReplies, file_operation
 
@@ -9,8 +9,8 @@ GET_ENCLOSURE = file_operation("getEnclosure", "An enclosure that was loaded in 
 
 
 def _handlers(tools: SiteTools) -> FileReplies:
-    prefetch = tools.parts.find(Prefetch)
-    return FileReplies(tools.handle, tools.domain, None if prefetch is None else prefetch.files, GetEnclosure)
+    folder = tools.parts.find(EnclosureFolder)
+    return FileReplies(tools.handle, tools.domain, None if folder is None else folder.complete, GetEnclosure)
 
 
 HTTP = HttpSide((Route("GET", "/enclosures/{name}/{id}", "enclosures", GET_ENCLOSURE, lambda h: h.get),), _handlers)

@@ -1,0 +1,45 @@
+"""The mirrors of the store and of the configuration, in the running service."""
+
+from dataclasses import replace
+from functools import partial
+from ipaddress import ip_network
+
+from smartfeeds.app.feature import Host, Running
+from smartfeeds.features.mirrors.mirror_rows import document_readers
+from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections, Mirrors
+from smartfeeds.features.mirrors.settings import MirrorSettings
+from smartfeeds.features.mirrors.stream_link import StreamLink
+from smartfeeds.features.polling.push_keys import OwnCallbacks
+from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher
+from smartfeeds.xmpp.stanza_side import StanzaSide
+
+
+def run_mirrors(host: Host) -> Running:
+    """Returns the mirrors. They stop while the link is open, because they end what they follow over it."""
+    settings, tools = host.settings, host.parts.get(SourceTools)
+    link = partial(StreamLink, host.link, settings.link.answer_s)
+    allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
+    fetch = Fetcher(replace(MIRROR_LIMITS, allowed=allowed), limiter=host.limiter)
+    fetch_private = Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=host.limiter)
+    mirrors = Mirrors(
+        host.service,
+        [section.to_mirror() for section in settings.sections(MirrorSettings)],
+        MirrorConnections(
+            link, link().publish, fetch, fetch_private, settings.pubsub.stanza_bytes, host.parts.get(OwnCallbacks)
+        ),
+        tools,
+        host.dispatcher,
+    )
+    host.changes.listen(mirrors)
+    return Running(
+        parts=(mirrors,),
+        clients=(fetch, fetch_private),
+        start=mirrors.start,
+        stop=mirrors.stop,
+        resume=mirrors.resume,
+        stanzas=StanzaSide(follows=(mirrors.follows,)),
+        document_readers=document_readers,
+        readings=mirrors.readings,
+    )

@@ -585,26 +585,27 @@ async def test_an_unexpected_failure_is_told_as_an_incident(
         assert private not in told.partition("request_failed")[2], private
 
 
-@pytest.mark.parametrize("part", ["for_reader", "_send"])
+@pytest.mark.parametrize(("part", "path"), [("problem", "/feeds/nowhere/"), ("_send", "/healthz")])
 async def test_a_failure_of_the_last_step_is_an_incident(
-    web: Web, log: io.StringIO, monkeypatch: pytest.MonkeyPatch, part: str
+    web: Web, log: io.StringIO, monkeypatch: pytest.MonkeyPatch, part: str, path: str
 ) -> None:
     """Making the page of a problem and writing the response are within the boundary for failures too."""
 
     def fail(*_values: object, **_more: object) -> object:
         raise ValueError("the reason")
 
-    assert web.component.app.site is not None
+    site = web.component.app.site
+    assert site is not None
     outcomes: list[tuple[str, str]] = []
-    monkeypatch.setattr(web.component.app.site.router, "_observe", lambda *values: outcomes.append(values[:2]))
-    monkeypatch.setattr(router, part, fail)
-    got = await web.get("/healthz")
+    monkeypatch.setattr(site.router, "_observe", lambda *values: outcomes.append(values[:2]))
+    monkeypatch.setattr(site.router._pages if part == "problem" else router, part, fail)
+    got = await web.get(path)
     assert got.status == 500
     incident = re.fullmatch(r"incident ([0-9a-f]{8})", got.json["detail"])
     assert incident is not None
     events = log.getvalue()
     assert events.count("request_failed") == 1 and incident[1] in events and "the reason" in events
-    assert outcomes == [("http_healthz", "internal-server-error")]
+    assert [outcome for _, outcome in outcomes] == ["internal-server-error"]
 
 
 async def test_a_failure_while_an_answer_is_made_is_told_as_an_incident(
@@ -677,8 +678,9 @@ async def test_a_stream_whose_reader_cannot_be_looked_at_ends_with_an_error(
             raise StoreError("cannot read /var/lib/smartfeeds/feeds.db")
         return token
 
-    for part in (site._streams, site.feeds, site.listener._handler._sessions):
+    for part in (site._streams, site.feeds):
         monkeypatch.setattr(part, "_authenticate", look)
+    monkeypatch.setattr(site.router._authenticator, "_read_bearer", look)
     headers = {"Accept": "text/event-stream", "Authorization": "Bearer x"}
     async with web.session.get(f"{web.origin}/feeds/notes/", headers=headers) as stream:
         assert stream.status == 200

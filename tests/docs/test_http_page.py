@@ -86,7 +86,7 @@ def test_tables_have_every_form_parameter_and_status(page: str) -> None:
 
 def test_rules_of_micropub_are_those_of_its_tests(page: str) -> None:
     """Each row of the table has a test that names it."""
-    tests = (PAGE.parents[1] / "tests" / "http" / "test_micropub.py").read_text()
+    tests = (PAGE.parents[1] / "tests" / "features" / "authoring" / "test_micropub.py").read_text()
     assert set(re.findall(r"(?m)^\| (MP-\d\d) \|", page)) == set(re.findall(r"\[(MP-\d\d)\]", tests))
 
 

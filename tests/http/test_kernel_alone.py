@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import aiohttp
 import pytest
-
 from smartfeeds.app.http_setup import http_options
+
 from smartfeeds.http.health import Health
 from smartfeeds.http.site import Site
 from smartfeeds.parts import Parts

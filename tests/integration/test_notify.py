@@ -10,6 +10,7 @@ import pytest
 import slixmpp
 
 from smartfeeds.demo.process import HOST
+from smartfeeds.features.presence.xmpp import Presences
 from support.client import Client, ClientFactory
 from support.servers import TestServer
 from support.service import running, write_config
@@ -103,7 +104,7 @@ async def test_client_receives_what_its_capabilities_request(
     async with running(write_config(tmp_path, server, service)) as app, reader(server, "bob", "news") as bob:
         await create(alice, service, send_last_published_item="on_sub_and_presence")
         await publish(alice, service, "zero")
-        requested = calls_of(monkeypatch, app.presences._interests, "add")
+        requested = calls_of(monkeypatch, app.parts.get(Presences).interests, "add")
         bob.send_presence()
         bob.send_presence_subscription(pto=service)
         await next_call(requested)
@@ -125,9 +126,9 @@ async def test_events_wait_for_the_presence_of_the_subscriber(
     alice = await client(server, "alice")
     async with running(write_config(tmp_path, server, service)) as app, reader(server, "bob") as bob:
         await create(alice, service, presence_based_delivery="true")
-        noted = calls_of(monkeypatch, app.availability, "note")
-        gone = calls_of(monkeypatch, app.availability, "leave")
-        granted = calls_of(monkeypatch, app.availability, "watch")
+        noted = calls_of(monkeypatch, app.parts.get(Presences).availability, "note")
+        gone = calls_of(monkeypatch, app.parts.get(Presences).availability, "leave")
+        granted = calls_of(monkeypatch, app.parts.get(Presences).availability, "watch")
         bob.send_presence()
         bob.send_presence_subscription(pto=service)
         for calls in (granted, granted, noted):

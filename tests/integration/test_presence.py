@@ -7,6 +7,7 @@ import pytest
 
 from smartfeeds.app.lifecycle import App
 from smartfeeds.features.presence.states import Resource
+from smartfeeds.features.presence.xmpp import Presences
 from support.client import Client, ClientFactory
 from support.servers import TestServer
 from support.service import running, write_config
@@ -49,7 +50,7 @@ async def test_contacts_see_the_service_and_are_seen(
     name = server.take_name()
     alice, bob = await client(server, "alice"), await client(server, "bob")
     async with running(write_config(tmp_path, server, name, pubsub={"contacts": ["localhost"]})) as app:
-        availability = app.presences.availability
+        availability = app.parts.get(Presences).availability
         assert (await alice.set(name, DIARY)).get("type") == "result"
         refusal = await bob.get(name, ITEMS)
         assert refusal.find(f".//{{{PS}#errors}}presence-subscription-required") is not None
@@ -84,20 +85,20 @@ async def test_contact_that_unsubscribes_is_forgotten(
         bob.send_raw(f"<presence type='unsubscribe' to='{name}'/>")
         await asyncio.wait_for(forgotten.wait(), HANG_S)
         assert await app.service.read(lambda tx, _: tx.contact(name, bob.bare)) is None
-        assert app.presences.availability.resources(name, bob.bare) == {}
+        assert app.parts.get(Presences).availability.resources(name, bob.bare) == {}
 
 
 def event_after(app: App, method: str, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """An event that is set when a method of the availability was called."""
     called = asyncio.Event()
-    original = getattr(app.presences.availability, method)
+    original = getattr(app.parts.get(Presences).availability, method)
 
     def call(*args: object) -> object:
         result = original(*args)
         called.set()
         return result
 
-    monkeypatch.setattr(app.presences.availability, method, call)
+    monkeypatch.setattr(app.parts.get(Presences).availability, method, call)
     return called
 
 

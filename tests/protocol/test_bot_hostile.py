@@ -5,6 +5,7 @@ from xml.sax.saxutils import escape, quoteattr
 import pytest
 from lxml import etree
 
+from smartfeeds.features.bot.bot import Bot
 from support.chat import body_of, deliver, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Starter, bare
 
@@ -159,7 +160,7 @@ async def test_forged_errors_change_nothing(component: Component) -> None:
     assert [body_of(one).split("\n")[0] for one in await component.events(bare(BOB))] == ["one"]
     failures = await component.app.service.read(lambda tx, _context: tx.failures())
 
-    assert failures == [] and not component.app.bot.sender.has_failed(bare(BOB))  # type: ignore[union-attr]
+    assert failures == [] and not component.app.parts.get(Bot).sender.has_failed(bare(BOB))
 
 
 @pytest.mark.parametrize("kind", ["sent", "received"])

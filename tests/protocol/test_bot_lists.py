@@ -1,6 +1,7 @@
 """The lists of the bot with many subscriptions, and with feeds that were closed since."""
 
 from smartfeeds.features.bot import schedule
+from smartfeeds.features.bot.bot import Bot
 from support.chat import write
 from support.component import ALICE, BOB, Component, Starter, bare, ok
 
@@ -66,11 +67,11 @@ async def test_failures_of_a_person_who_follows_no_more_are_forgotten(component:
     component.returned[bare(BOB)] = "service-unavailable"
     await component.publish(ALICE, "news", "one")
     await component.events(bare(BOB))
-    assert component.app.bot is not None and component.app.bot.sender.has_failed(bare(BOB))
+    assert component.app.parts.get(Bot).sender.has_failed(bare(BOB))
     entry = f"<subscription jid='{bare(BOB)}' subscription='none'/>"
     ok(await component.owner_set(ALICE, f"<subscriptions node='news'>{entry}</subscriptions>"))
-    (consumer,) = component.app.bot.sender._failed[bare(BOB)]
+    (consumer,) = component.app.parts.get(Bot).sender._failed[bare(BOB)]
     component.app.dispatcher.hurry(consumer)
     await component.settle()
 
-    assert not component.app.bot.sender.has_failed(bare(BOB))
+    assert not component.app.parts.get(Bot).sender.has_failed(bare(BOB))

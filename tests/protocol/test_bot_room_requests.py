@@ -3,6 +3,7 @@
 import pytest
 
 from smartfeeds.features.bot import rows as chat_rows
+from smartfeeds.features.bot.bot import Bot
 from support.chat import body_of, deliver, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, EVE, Component, Starter, bare
 
@@ -56,8 +57,7 @@ async def test_room_that_is_requested_before_the_bot_enters_its_rooms_again_is_n
     component: Component,
 ) -> None:
     """Requests arrive as soon as the link is up, while the service still reads what it resumes."""
-    assert component.app.bot is not None
-    rooms = component.app.bot.rooms
+    rooms = component.app.parts.get(Bot).rooms
     await request_rooms(component, ROOM)
 
     await rooms.rejoin()

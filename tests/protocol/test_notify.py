@@ -6,6 +6,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.xmpp.caps import Caps, DiscoInfo, Identity
 from support.component import (
     ALICE,
@@ -284,7 +285,7 @@ async def test_requests_to_one_user_are_limited(news: Component) -> None:
 
 
 async def test_client_that_does_not_answer_holds_nobody_up(news: Component, monkeypatch: pytest.MonkeyPatch) -> None:
-    capabilities = news.app.presences.capabilities
+    capabilities = news.app.parts.get(Presences).capabilities
     call = capabilities._call
 
     async def answer(kind: str, to: str, payload: bytes, timeout_s: float) -> Element:
@@ -309,7 +310,7 @@ async def test_lost_link_ends_requests(news: Component) -> None:
     await news.server.stop_listening()
     await news.session.end()
     await news.app.stream.wait_closed()
-    await news.app.presences.idle()
+    await news.app.parts.get(Presences).idle()
     await news.link()
     news.silent.clear()
     await come(news, "news")
@@ -439,7 +440,7 @@ async def test_alternating_capabilities_repeat_no_item(news: Component, monkeypa
     await come(news, "other")
     assert sorted(await received(news)) == names
     versions = [info_of(*names)[1], info_of("other")[1]]
-    presences, peak = news.app.presences, 0
+    presences, peak = news.app.parts.get(Presences), 0
     note = presences.capabilities.note
 
     def count(sender: Jid, address: str, capabilities: Caps) -> None:

@@ -5,6 +5,7 @@ import pytest
 from smartfeeds.core.contacts import Contact
 from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.presence.states import Resource
+from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.store.base import WriteTx
 from support.component import (
     ALICE,
@@ -53,7 +54,7 @@ async def test_unsubscribe_ends_both_directions(component: Component) -> None:
     await tell(component, BOB)
     await tell(component, bare(BOB), "unsubscribe")
     assert await told(component, BOB) == []
-    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {}
+    assert component.app.parts.get(Presences).availability.resources(DOMAIN, bare(BOB)) == {}
     await tell(component, bare(BOB), "probe")
     assert await told(component, BOB) == [(DOMAIN, "unsubscribed")]
 
@@ -72,7 +73,7 @@ async def test_resources_of_contacts_come_and_go(component: Component) -> None:
     await tell(component, BOB, inner="<priority>5</priority>")
     await tell(component, phone, inner="<priority>-1</priority>")
     await component.settle()
-    resources = component.app.presences.availability.resources
+    resources = component.app.parts.get(Presences).availability.resources
     assert resources(DOMAIN, bare(BOB)) == {"work": Resource(5), "phone": Resource(-1)}
     await tell(component, phone, "unavailable")
     await component.settle()
@@ -89,7 +90,7 @@ async def test_presence_of_strangers_is_not_stored(component: Component) -> None
     for kind in ("subscribed", "unsubscribed", "unsubscribe", "unavailable", "error", "nonsense"):
         await tell(component, ALICE, kind)
     assert await told(component, ALICE) == []
-    availability = component.app.presences.availability
+    availability = component.app.parts.get(Presences).availability
     assert availability.resources(DOMAIN, bare(ALICE)) == availability.resources(NEWS, bare(BOB)) == {}
 
 
@@ -98,7 +99,7 @@ async def test_contact_that_refuses_our_request_is_not_asked_again(component: Co
     await tell(component, bare(BOB), "unsubscribed")
     await tell(component, BOB)
     await component.settle()
-    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {}
+    assert component.app.parts.get(Presences).availability.resources(DOMAIN, bare(BOB)) == {}
     await component.cut()
     await component.link()
     assert await told(component, BOB) == [(DOMAIN, "")]
@@ -111,12 +112,12 @@ async def test_reconnect_greets_and_probes_all_contacts(component: Component) ->
     await told(component, ALICE)
     await component.cut()
     await component.link()
-    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {}
+    assert component.app.parts.get(Presences).availability.resources(DOMAIN, bare(BOB)) == {}
     assert await told(component, BOB) == [(DOMAIN, ""), (DOMAIN, "probe")]
     assert await told(component, ALICE) == [(NEWS, ""), (NEWS, "subscribe")]
     await tell(component, BOB)
     await component.settle()
-    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {"work": Resource(0)}
+    assert component.app.parts.get(Presences).availability.resources(DOMAIN, bare(BOB)) == {"work": Resource(0)}
 
 
 async def test_contacts_survive_a_restart(component: Component, start: Starter) -> None:
@@ -127,7 +128,7 @@ async def test_contacts_survive_a_restart(component: Component, start: Starter) 
 
 async def test_stop_sends_unavailable_to_all_contacts(component: Component) -> None:
     await befriend(component, BOB)
-    await component.app.presences.leave()
+    await component.app.parts.get(Presences).leave()
     assert await told(component, BOB) == [(DOMAIN, "unavailable")]
 
 
@@ -138,13 +139,13 @@ async def test_contacts_are_greeted_in_pieces(component: Component, monkeypatch:
         pauses.append(pause_s)
 
     monkeypatch.setattr("smartfeeds.features.presence.xmpp.GREETED", 2)
-    monkeypatch.setattr(component.app.presences, "_sleep", sleep)
+    monkeypatch.setattr(component.app.parts.get(Presences), "_sleep", sleep)
     users = [f"u{number}@example.org" for number in range(5)]
     for user in users:
         await tell(component, user, "subscribe")
     await component.settle()
     component.presences.clear()
-    await component.app.presences.resume()
+    await component.app.parts.get(Presences).resume()
     for user in users:
         assert await told(component, user) == [(DOMAIN, ""), (DOMAIN, "subscribe")]
     assert pauses == [0.1, 0.1]
@@ -209,7 +210,7 @@ async def test_malformed_priorities_count_as_zero(component: Component, priority
     await befriend(component, BOB)
     await tell(component, BOB, inner=f"<priority>{priority}</priority>")
     await component.settle()
-    assert component.app.presences.availability.resources(DOMAIN, bare(BOB)) == {"work": Resource(0)}
+    assert component.app.parts.get(Presences).availability.resources(DOMAIN, bare(BOB)) == {"work": Resource(0)}
 
 
 async def test_malformed_addresses_close_nothing(component: Component) -> None:

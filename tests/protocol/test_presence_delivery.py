@@ -3,6 +3,7 @@
 import pytest
 
 from smartfeeds.core.blocklist import ListKind
+from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.features.privacy import rows as privacy_rows
 from support.component import (
     ALICE,
@@ -448,8 +449,8 @@ async def test_departure_while_the_link_was_down_ends_the_subscription(
     await component.link()
     await online(component, PHONE)
     await component.settle()
-    monkeypatch.setattr(component.app.presences, "_sleep", sleep)
-    await component.app.presences.end_temporary()
+    monkeypatch.setattr(component.app.parts.get(Presences), "_sleep", sleep)
+    await component.app.parts.get(Presences).end_temporary()
     assert (pauses, await subscriptions(component)) == ([60.0], [PHONE])
 
 
@@ -470,8 +471,8 @@ async def test_departure_of_a_user_of_a_blocked_domain(component: Component, mon
     )
     await component.cut()
     await component.link()
-    monkeypatch.setattr(component.app.presences, "_sleep", sleep)
-    await component.app.presences.end_temporary()
+    monkeypatch.setattr(component.app.parts.get(Presences), "_sleep", sleep)
+    await component.app.parts.get(Presences).end_temporary()
     rows = await component.app.service.read(lambda tx, _context: tx.temporary_subscriptions(0, 10))
     assert rows == []
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from features.cluster.processes import joined
+from smartfeeds.features.bot.bot import Bot
 from smartfeeds.features.bot.rooms import Room, Rooms
 from support.chat import body_of, deliver
 from support.component import ALICE, BOB, Component, Starter
@@ -19,8 +20,7 @@ SELF = ("feeds", "none", "110")
 
 
 def rooms_of(component: Component) -> Rooms:
-    bot = component.app.bot
-    assert bot is not None
+    bot = component.app.parts.get(Bot)
     return bot.rooms
 
 

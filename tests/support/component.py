@@ -30,6 +30,7 @@ from smartfeeds.core.model import NO_LIMIT, Affiliation, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.attachments.names import is_reserved
+from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, DeleteNode, Publish
@@ -323,7 +324,7 @@ class Component:
             await self.app.router.drain()
             await self._round_trip()
         await self.app.router.drain()
-        await self.app.presences.idle()
+        await self.app.parts.get(Presences).idle()
         await self.app.dispatcher.idle()
         await self._round_trip()
 

@@ -32,9 +32,8 @@ from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools
-from smartfeeds.features.presence.interests import Interests
-from smartfeeds.features.presence.states import Availability
-from smartfeeds.push.sender import PushSender
+from smartfeeds.push.sender import PushForms, PushSender
+from smartfeeds.push.side import PushSide
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
@@ -151,13 +150,11 @@ class Site:
         sender = PushSender(
             self.service,
             self,
+            PushForms(lambda _node: b"", authorization_form),
+            PushSide(),
+            release=dispatcher.follow,
             clock=self.clock,
             max_age_s=3_600.0,
-            encode_form=lambda _node: b"",
-            encode_request=authorization_form,
-            release=dispatcher.follow,
-            availability=Availability(),
-            interests=Interests(),
         )
         dispatcher.register(PUSH, ConsumerKind(sender, every_feed=True))
         return dispatcher

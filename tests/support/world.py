@@ -33,7 +33,8 @@ from smartfeeds.features.presence.states import Availability
 from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, read_traits
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
-from smartfeeds.push.sender import PushSender
+from smartfeeds.push.sender import PushForms, PushSender
+from smartfeeds.push.side import PushSide
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.drafts import PayloadDraft, draft_of
@@ -266,16 +267,17 @@ class World:
         self.sender = PushSender(
             self.service,
             self.wire,
+            PushForms(
+                lambda node: f"<x xmlns='jabber:x:data' type='result'><!--{node.name}--></x>".encode(),
+                authorization_form,
+            ),
+            PushSide(self.availability, self.interests),
+            release=dispatcher.follow,
             clock=self.clock,
             max_age_s=self.max_age_s,
-            encode_request=authorization_form,
-            release=dispatcher.follow,
-            availability=self.availability,
-            interests=self.interests,
-            encode_form=lambda node: f"<x xmlns='jabber:x:data' type='result'><!--{node.name}--></x>".encode(),
         )
         dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
-        held = HeldSender(self.service, self.wire, self.sender.counters, self.availability, clock=self.clock)
+        held = HeldSender(self.service, self.wire, self.availability, clock=self.clock)
         dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         return dispatcher
 

@@ -181,16 +181,6 @@ class LogSettings(SettingsSection):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-class BotSettings(SettingsSection):
-    """The chat bot."""
-
-    enabled: bool = True
-    name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\s/@]+$")] = "feeds"
-    rooms: tuple[BareJid, ...] = ()
-    rooms_max: Count = 100
-    messages_per_minute: Count = 30
-
-
 class SourcesSettings(SettingsSection):
     """Requests for documents of other web servers, and subscriptions at their hubs."""
 
@@ -233,15 +223,14 @@ class Settings(BaseSettings):
     push: PushSettings = PushSettings()
     link: LinkSettings = LinkSettings()
     log: LogSettings = LogSettings()
-    bot: BotSettings = BotSettings()
     sources: SourcesSettings = SourcesSettings()
     run: RunSettings = RunSettings()
     compat: CompatSettings = CompatSettings()
 
     def section(self, kind: type[S]) -> S:
         """Returns the section of a feature."""
-        section: S = getattr(self, _NAMES[kind])
-        return section
+        found: S = getattr(self, _NAMES[kind])
+        return found
 
     def sections(self, kind: type[S]) -> tuple[S, ...]:
         """Returns the sections of a feature that may occur several times."""

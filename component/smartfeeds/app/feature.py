@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from smartfeeds.app.config_types import SettingsSection
     from smartfeeds.app.group import Group, Spawn
     from smartfeeds.delivery.changes import ChangeNotifier
+    from smartfeeds.delivery.deliverer import StanzaSender
     from smartfeeds.delivery.dispatcher import Dispatcher
     from smartfeeds.delivery.letters import Letters
     from smartfeeds.http.side import HttpSide
     from smartfeeds.net.limiter import HostLimiter
     from smartfeeds.parts import Parts
+    from smartfeeds.push.side import PushSide
     from smartfeeds.recent import RecentRates
     from smartfeeds.service.answers import Handle
     from smartfeeds.service.feeds import FeedService
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from smartfeeds.service.web_documents import DocumentReaders
     from smartfeeds.store.row_readers import RowReader
     from smartfeeds.telemetry import Readings
+    from smartfeeds.xmpp.caps import Caps
     from smartfeeds.xmpp.side import XmppSide
     from smartfeeds.xmpp.stanza_side import StanzaSide
     from smartfeeds.xmpp.stream import ComponentStream
@@ -85,6 +88,12 @@ class Host:
     """What runs all of it."""
     parts: "Parts"
     """What the features that come before run."""
+    notifications: "StanzaSender"
+    """Sends XMPP notifications while this process owns its feeds."""
+    capabilities: "Callable[[], Caps]"
+    """Returns those that the service announces. For calls after the start."""
+    is_available: Callable[[str], bool | None]
+    """Whether a bare JID can receive messages, None if that is not known. For calls after the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +112,18 @@ class Running:
     """Called when the store is open."""
     stop: Work | None = None
     """Called at the end, before the link is closed."""
+    online: Callable[[], object] | None = None
+    """Called at once when the XMPP server has accepted the link."""
+    load: Work | None = None
+    """Reads what deliveries need, after `online`."""
     resume: Work | None = None
-    """Called whenever the XMPP server has accepted the link."""
+    """Called after `load`, whenever the XMPP server has accepted the link."""
+    leave: Work | None = None
+    """Called at the end, after the last response."""
     stanzas: "StanzaSide | None" = None
     """What it does with messages and presence."""
+    push: "PushSide | None" = None
+    """What it knows of the recipients of notifications."""
     document_readers: "DocumentReaders | None" = None
     """The documents of the web that the store has to remember (`service.web_documents`)."""
     readings: Callable[[], Iterable[object]] | None = None

@@ -73,11 +73,6 @@ class Group:
         if self.link is not None:
             self.link.stream.outbox.reply(stanza)
 
-    async def unless_shared(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        """Does work that ends the service for users, unless another process goes on to serve them."""
-        if not self.letters.has_others():
-            await work()
-
     def readings(self) -> Iterable[object]:
         """Returns the metrics of this process and of what it shares."""
         return ()

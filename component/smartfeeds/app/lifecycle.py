@@ -5,7 +5,7 @@ import contextlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from itertools import chain
 
@@ -19,8 +19,7 @@ from smartfeeds.app.group import GroupLink, make_group
 from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.sides import http_sides, xmpp_side
-from smartfeeds.core.consumers import HELD, PUSH
-from smartfeeds.core.model import Node, NodeEvent
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
@@ -32,12 +31,6 @@ from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
 from smartfeeds.features.accounts.setup import SharedSignIns
-from smartfeeds.features.bot.setup import make_bot, stanza_side
-from smartfeeds.features.polling.finding import FeedFinder
-from smartfeeds.features.presence.held import HeldSender
-from smartfeeds.features.presence.interests import Interests
-from smartfeeds.features.presence.states import Availability
-from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import networks_of
 from smartfeeds.http.health import Health
@@ -47,7 +40,8 @@ from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.parts import Parts
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.fencing import FencedSender
-from smartfeeds.push.sender import PushSender
+from smartfeeds.push.sender import PushForms, PushSender
+from smartfeeds.push.side import joined_push
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.requests import Answer, Publish, Request
 from smartfeeds.service.subscriptions import Bounce
@@ -71,7 +65,7 @@ from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.router import RouterTools, StanzaRouter
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
-from smartfeeds.xmpp.stanza_side import StanzaSide, joined_stanzas
+from smartfeeds.xmpp.stanza_side import BOT, StanzaSide, joined_stanzas
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 from smartfeeds.xmpp.turns import QueueBounds
@@ -127,53 +121,35 @@ class App:
             relay=self.group.relay,
         )
         outbox = self.stream.outbox
-        self.availability = Availability()
-        interests = Interests()
         self.dispatcher = Dispatcher(
             self.service, DeliveryTiming(clock, random.random), self.ownership, self.group.letters
         )
         self.changes.listen(self.dispatcher)
         self.backlog = BacklogWatch(self.service, clock)
-        fenced = FencedSender(outbox, lambda: self.ownership.is_current)
-        self.sender = PushSender(
-            self.service,
-            fenced,
-            clock=age_clock,
-            max_age_s=settings.push.max_age_s,
-            encode_form=partial(configuration_form, limits=policy.options),
-            encode_request=authorization_form,
-            availability=self.availability,
-            interests=interests,
-            release=self.dispatcher.follow,
-            explain=self._explain,
-        )
-        held = HeldSender(self.service, fenced, self.sender.counters, self.availability, clock=clock)
-        self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
-        self.dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
-        self._bounces = Bounces(self.service, clock=clock)
+        self.notifications = FencedSender(outbox, lambda: self.ownership.is_current)
         kernel = (self.changes, self.dispatcher, self.stream, self.group.send, self.group.letters)
-        self.parts = Parts()
+        side, self.parts = xmpp_side(), Parts()
         self.parts.add(self.files)
         self._done: Counter[type[Request]] = Counter()
         self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         process = Process(on_stop, self.tasks.spawn_operation, sleep, self._readings, self.recent)
-        host = Host(settings, self.service, self.handle, clock, *kernel, HostLimiter(), process, self.parts)
+        host = Host(
+            settings,
+            self.service,
+            self.handle,
+            clock,
+            *kernel,
+            HostLimiter(),
+            process,
+            self.parts,
+            self.notifications,
+            capabilities=lambda: capabilities(info, side, stanzas),
+            is_available=lambda jid: push.availability.is_available(jid),
+        )
         self._running = run_all(FEATURES, host)
         self._handlers = {kind: answer for running in self._running for kind, answer in running.handlers.items()}
         shared_sign_ins = host.parts.get(SharedSignIns)
         self.sign_ins = shared_sign_ins.sign_ins
-        self.bot = make_bot(
-            settings,
-            self.service,
-            self.handle,
-            self.dispatcher,
-            self.stream,
-            self.sign_ins,
-            self.parts.get(FeedFinder),
-            self.availability,
-            clock,
-            self.group.letters,
-        )
         info = ServiceInfo(
             domain=domain,
             default_kind=settings.pubsub.default_kind,
@@ -182,33 +158,31 @@ class App:
             addresses=settings.contact.model_dump(),
             limits=policy.options,
         )
-        side = xmpp_side()
-        self.presences = Presences(
-            self.service,
-            outbox,
-            self.availability,
-            interests,
-            caps=lambda: capabilities(info, side, self._stanzas),
-            call=self.stream.call,
-            release=self.dispatcher.follow,
-            new_id=system.new_id,
-            now_us=clock,
-        )
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
-        bounces = StanzaSide(handlers={Bounce: self._bounces.note})
-        chat = StanzaSide() if self.bot is None else stanza_side(self.bot)
-        of_features = (running.stanzas for running in self._running if running.stanzas is not None)
-        self._stanzas = joined_stanzas((bounces, shared_sign_ins.stanzas, chat, self.presences.stanzas, *of_features))
+        bounces = StanzaSide(handlers={Bounce: Bounces(self.service, clock=clock).note})
+        running_stanzas = (running.stanzas for running in self._running if running.stanzas is not None)
+        stanzas = joined_stanzas((bounces, shared_sign_ins.stanzas, *running_stanzas))
+        push = joined_push(running.push for running in self._running if running.push is not None)
+        self.sender = PushSender(
+            self.service,
+            self.notifications,
+            PushForms(partial(configuration_form, limits=policy.options), authorization_form),
+            push,
+            release=self.dispatcher.follow,
+            clock=age_clock,
+            max_age_s=settings.push.max_age_s,
+        )
+        self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self.router = StanzaRouter(
             self,
             outbox.reply,
             info,
             self.service.use_cases,
             side,
-            self._stanzas,
+            stanzas,
             RouterTools(session_key(secret, domain), observe_request, settings.pubsub.stanza_bytes, clock),
         )
-        shared_sign_ins.chat = self.bot is not None
+        shared_sign_ins.chat = BOT in stanzas.identities
         health = Health(self._unready, metrics_text, networks_of(settings.http.metrics_from))
         bodies = BodyReader(policy.max_request_bytes, settings.http.first_request_s, shape_fault)
         self.site = (
@@ -233,7 +207,7 @@ class App:
             may_connect=self.group.may_connect,
             burst=self.group.burst,
         )
-        self.group.attach(GroupLink(self.stream, self.online, self.router, self._stanzas))
+        self.group.attach(GroupLink(self.stream, self.online, self.router, stanzas))
         for name, work in self._duties():
             self.ownership.register(Duty(name, work, self.tasks.spawn))
 
@@ -248,13 +222,10 @@ class App:
     def _on_online(self) -> None:
         if not self.group.has_lease():
             return
-        if self.bot is not None:
-            self.bot.rooms.reset()
+        for running in self._running:
+            if running.online is not None:
+                running.online()
         self.tasks.spawn(self._resume(), "push resume")
-        self.tasks.spawn(repeat_until_stored(self.presences.end_temporary), "temporary subscriptions")
-
-    async def _explain(self, node: Node, event: NodeEvent) -> list[bytes]:
-        return [] if self.bot is None else await self.bot.explain(node, event)
 
     def _listen(self) -> None:
         """Adds the listeners of changes that are called last."""
@@ -300,8 +271,9 @@ class App:
             parts.push_async_callback(self.tasks.stop)
             parts.push_async_callback(self.group.stop)
             parts.push_async_callback(self.supervisor.stop)
-            parts.push_async_callback(self.group.unless_shared, self.presences.leave)
-            parts.push_async_callback(self.presences.stop)
+            for running in self._running:
+                if running.leave is not None:
+                    parts.push_async_callback(log_failures_of, running.leave)
             parts.push_async_callback(self._hand_over)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
@@ -317,8 +289,6 @@ class App:
             await self.ownership.start()
             self.group.start()
             self.tasks.spawn(self.backlog.run(), "backlog")
-            if self.bot is not None:
-                await self.bot.start()
             await self._start_features(parts)
             readers = [running.document_readers for running in self._running if running.document_readers is not None]
             await self.service.write(partial(remove_unread_documents, readers=readers))
@@ -361,7 +331,7 @@ class App:
         pulled = sum(self._done[kind] for kind in self.service.use_cases.pulls) + (
             self.site.feeds.cache_hits if self.site is not None else 0
         )
-        return Throughput(self._done[Publish], self.sender.counters.sent, pulled, requests_refused())
+        return Throughput(self._done[Publish], self.notifications.sent, pulled, requests_refused())
 
     def _readings(self) -> Readings:
         outbox, counters = self.stream.outbox, self.sender.counters
@@ -369,7 +339,7 @@ class App:
         return Readings(
             in_flight=self.stream.turns.stanzas,
             refused=self.stream.turns.refused,
-            sent=counters.sent,
+            sent=self.notifications.sent,
             dropped=counters.dropped,
             dropped_replies=outbox.dropped_replies,
             lag_s=counters.lag_us / 1_000_000,
@@ -405,13 +375,11 @@ class App:
         return reasons
 
     async def _resume(self) -> None:
-        """Starts the deliveries over XMPP from the marks, and sends presence to all contacts."""
-        await repeat_until_stored(self.presences.load)
-        resumes: list[Callable[[], Coroutine[None, None, None]]] = [
+        """Reads what deliveries need, and starts those over XMPP from the marks."""
+        loads = (running.load for running in self._running if running.load is not None)
+        await asyncio.gather(*map(repeat_until_stored, loads))
+        resumes: tuple[Work, ...] = (
             partial(self.dispatcher.resume, PUSH),
-            partial(self.dispatcher.resume, HELD),
             *(running.resume for running in self._running if running.resume is not None),
-        ]
-        if self.bot is not None:
-            resumes.append(self.bot.resume)
-        await asyncio.gather(*map(repeat_until_stored, resumes), self.presences.resume())
+        )
+        await asyncio.gather(*map(repeat_until_stored, resumes))

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from smartfeeds.core.consumers import HELD, Consumer, held_consumer
-from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Mark, Node, Subscription, SubscriptionState
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.suboptions import flag, values_of, wants_events
 from smartfeeds.core.view import BARE, Order, canonical, from_canonical
 from smartfeeds.features.attachments.names import follows_target
-from smartfeeds.features.presence.interests import Interest
-from smartfeeds.features.presence.requests import is_interested
 from smartfeeds.push.frames import RecipientGroup, recipient
+from smartfeeds.push.side import Interest
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.feeds import FeedService
@@ -143,6 +142,23 @@ def read_interested(tx: ReadTx, context: Context, node: Node, interests: Sequenc
         for group, members in members_of.items()
     }
     return AudiencePage(groups, None)
+
+
+def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
+    """Returns whether a resource that requests notifications of a node by `NODE+notify` receives them: it may read the
+    node, and no subscription to the node brings them."""
+    if refusal_of(tx, context.policy, jid) is not None:
+        return False
+    if recipient_access(tx, context, node, jid).reading_error is not None:
+        return False
+    bare = str(jid.bare)
+    return not any(
+        sub.view == _BARE
+        and sub.jid in (str(jid), bare)
+        and sub.state is SubscriptionState.SUBSCRIBED
+        and wants_events(sub.options)
+        for sub in tx.subscriptions_on(node.node_no, bare, now_us=context.now_us)
+    )
 
 
 def is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:

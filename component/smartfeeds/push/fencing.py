@@ -10,12 +10,13 @@ class FencedSender:
     """Sends over `wire` while `is_current` returns True (`delivery.deliverer.StanzaSender`).
 
     The database fences marks, but not bytes on the way to the XMPP server: a process that was asleep checks the age of
-    its last beat before each write.
+    its last beat before each write. `sent` counts the stanzas since the start.
     """
 
     def __init__(self, wire: StanzaSender, is_current: Callable[[], bool]) -> None:
         self._wire = wire
         self._is_current = is_current
+        self.sent = 0
 
     @property
     def online(self) -> bool:
@@ -26,4 +27,6 @@ class FencedSender:
         """Sends whole stanzas and returns how many. Raises LinkError."""
         if not self._is_current():
             raise LinkError("the lock session of this process is silent; another process may deliver its feeds")
-        return await self._wire.notify(stanzas)
+        count = await self._wire.notify(stanzas)
+        self.sent += count
+        return count

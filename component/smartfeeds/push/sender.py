@@ -4,7 +4,7 @@ Smart Feeds, Push Interface (SF-037 to SF-044). Changes that wait too long under
 and the next PreviousCursor shows the gap (SF-041): nothing is ever queued in memory.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -22,8 +22,6 @@ from smartfeeds.delivery.deliverer import (
 )
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.features.attachments.requests import reap
-from smartfeeds.features.presence.interests import Interest, Interests
-from smartfeeds.features.presence.states import Availability
 from smartfeeds.push.audience import (
     PAGE,
     AudienceCache,
@@ -46,6 +44,7 @@ from smartfeeds.push.frames import (
     subscription_message,
     transient_item,
 )
+from smartfeeds.push.side import Interest, PushSide
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.subscription_states import REFUSAL, REQUEST, STATE
@@ -57,12 +56,9 @@ SPLICE_BYTES = 524_288  # bytes of frames made before they are written: a large 
 
 @dataclass(slots=True)
 class PushCounters:
-    """Counts since the start, for metrics: stanzas sent, and changes dropped because they were too old.
+    """Counts since the start, for metrics: changes dropped because they were too old. `lag_us` is the age of the change
+    that was sent last."""
 
-    `lag_us` is the age of the change that was sent last.
-    """
-
-    sent: int = 0
     dropped: int = 0
     lag_us: int = 0
 
@@ -114,42 +110,42 @@ class _BatchRun:
         self.size_bytes += (len(self.frames) - before) * (len(head) + len(tail) + 40)
 
 
-async def _explain_nothing(_node: Node, _event: NodeEvent) -> list[bytes]:
-    return []
+@dataclass(frozen=True, slots=True)
+class PushForms:
+    """The encoders of forms in notifications. `configuration` receives the node. `authorization` receives the
+    number, the node and the subscriber of a subscription that an owner may approve."""
+
+    configuration: Callable[[Node], bytes]
+    authorization: Callable[[str, str, str], bytes]
 
 
 class PushSender:
     """Sends the notifications of nodes (`delivery.deliverer.Deliverer`).
 
+    `side` has what running parts know of the recipients. `release` starts the delivery to a consumer of held events.
     `clock` returns the time in microseconds. A change that is `max_age_s` older than this time is not sent.
-    `release` starts the delivery to a consumer of held events. `explain` returns the stanzas that repeat an event about
-    a subscription in words, for people who use the chat bot.
     """
 
     def __init__(
         self,
         service: FeedService,
         wire: StanzaSender,
+        forms: PushForms,
+        side: PushSide,
         *,
+        release: Callable[[Consumer], None],
         clock: Callable[[], int],
         max_age_s: float,
-        encode_form: Callable[[Node], bytes],
-        encode_request: Callable[[str, str, str], bytes],
-        availability: Availability,
-        interests: Interests,
-        release: Callable[[Consumer], None],
-        explain: Callable[[Node, NodeEvent], Awaitable[list[bytes]]] = _explain_nothing,
     ) -> None:
         self._service = service
         self._wire = wire
         self._clock = clock
         self._max_age_us = int(max_age_s * US_PER_S)
-        self._encode_form = encode_form
-        self._encode_request = encode_request
-        self._availability = availability
-        self._interests = interests
+        self._forms = forms
+        self._is_available = side.availability.is_available
+        self._interests = side.interests
+        self._explain = side.explain
         self._release = release
-        self._explain = explain
         self._audience = AudienceCache()
         self.counters = PushCounters()
 
@@ -253,7 +249,7 @@ class PushSender:
                 run.frames += [subscription_message(run.node, event), *await self._explain(run.node, event)]
             elif event.kind == REQUEST:
                 run.frames += [
-                    authorization_message(event, self._encode_request),
+                    authorization_message(event, self._forms.authorization),
                     *await self._explain(run.node, event),
                 ]
             elif event.kind == QUIET:
@@ -288,7 +284,7 @@ class PushSender:
     async def _send_node_event(self, run: _BatchRun, event: NodeEvent) -> None:
         node = run.node
         payloads = node.options.deliver_payloads
-        form = self._encode_form(node) if event.kind == "configuration" and payloads else b""
+        form = self._forms.configuration(node) if event.kind == "configuration" and payloads else b""
         if event.kind == "purge":
             run.purged_us = int(event.data)
         if not node.options.deliver_notifications:
@@ -388,7 +384,7 @@ class PushSender:
 
     def _reaches(self, recipient: PresenceRecipient) -> bool:
         """Whether events are sent to a subscriber now. If its presence is unknown, they are."""
-        return self._availability.is_available(recipient.subscription.jid, recipient.shows) is not False
+        return self._is_available(recipient.subscription.jid, recipient.shows) is not False
 
     async def _pages(self, batch: NodeBatch, *, everybody: bool = False) -> AsyncIterator[AudiencePage]:
         """The recipients of a node: its subscribers, then the resources that request it by `NODE+notify`."""
@@ -435,5 +431,5 @@ class PushSender:
     async def _flush(self, run: _BatchRun, at_least_bytes: int) -> None:
         """Writes the frames of the run if they have at least so many bytes."""
         if run.frames and run.size_bytes >= at_least_bytes:
-            self.counters.sent += await self._wire.notify(run.frames)
+            await self._wire.notify(run.frames)
             run.frames, run.size_bytes = [], 0

@@ -16,7 +16,6 @@ from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import requests as admin_sources
 from smartfeeds.features.prefetch import local_files
 from smartfeeds.features.prefetch import requests as admin_enclosures
-from smartfeeds.features.presence import requests as contacts
 from smartfeeds.service import (
     affiliations,
     authorization,
@@ -72,9 +71,6 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     discovery.GetChangedNodes: ("get_changed_nodes", discovery.get_changed_nodes),
     r.GetItemIds: ("get_item_ids", discovery.item_ids),
     source_lists.GetListedSources: ("get_listed_sources", source_lists.listed_sources),
-    contacts.ContactProbe: ("probe", contacts.answer_probe),
-    contacts.ContactArrived: ("contact_arrived", contacts.read_arrival),
-    contacts.NotifyRequested: ("notify_requested", contacts.read_announced_items),
     local_files.GetEnclosure: ("get_enclosure", local_files.get_enclosure),
     placing.GetOutline: ("get_outline", placing.get_outline),
     standing.GetStanding: ("get_standing", standing.get_standing),
@@ -104,8 +100,6 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     placing.MoveItem: ("move_item", placing.move_item),
     subscriptions.Bounce: ("bounce", subscriptions.end_after_bounce),
-    contacts.ChangeContact: ("change_contact", contacts.change_contact),
-    contacts.ContactLeft: ("contact_left", contacts.end_temporary),
     admin_mirrors.AddMirror: ("add_mirror", admin_mirrors.add_mirror),
     admin_mirrors.RemoveMirror: ("remove_mirror", admin_mirrors.remove_mirror),
     admin_mirrors.RestartMirror: ("restart_mirror", admin_mirrors.restart_mirror),

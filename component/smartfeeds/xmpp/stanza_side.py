@@ -12,6 +12,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.service.requests import Request
 from smartfeeds.xmpp.elements import Element
 
+BOT = ("client", "bot")  # the identity of a service that answers chat
 ANY_TYPE = ""  # in the tables of messages: a message of any type but `error`
 
 # Parameters: the stanza, its sender, our address that it was sent to. Returns the request to start, or None if the

@@ -446,6 +446,7 @@ async def test_sender_stops_when_the_beat_is_old() -> None:
     assert not sender.online
     with pytest.raises(LinkError, match="another process may deliver"):
         await sender.notify([b"<message/>"])
+    assert sender.sent == 1
 
 
 async def test_process_that_starts_counts_before_the_next_beat() -> None:

@@ -11,6 +11,8 @@ from features.cluster.processes import owner_first, shared, without_locks
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.delivery import changes
 from smartfeeds.delivery.indexing import Indexer
+from smartfeeds.features.bot.bot import Bot
+from smartfeeds.features.presence.xmpp import Presences
 from support.chat import write
 from support.component import ALICE, BOB, DOMAIN, INFO, Component, Element, Starter, bare
 from support.contacts import befriend, tell
@@ -102,8 +104,7 @@ async def test_message_of_a_person_ends_a_failure_from_before_the_take_over(
     consumer = await fail(owner)
     await start.stop(owner)
     await until(lambda: other.app.dispatcher.owns(consumer), "the take-over")
-    bot = other.app.bot
-    assert bot is not None
+    bot = other.app.parts.get(Bot)
     await until(lambda: bot.sender.has_failed(BOBS), "the failure")
     await write(other, BOB, "help")
     await until(lambda: other._messages.get(BOBS), "the delivery")
@@ -112,7 +113,10 @@ async def test_message_of_a_person_ends_a_failure_from_before_the_take_over(
 async def hold_event(owner: Component, other: Component) -> None:
     """Bob, a contact who is offline, has an event that waits for his presence."""
     await befriend(owner, BOB)
-    await until(lambda: other.app.availability.is_available(BOBS) is False, "the contact at the other process")
+    await until(
+        lambda: other.app.parts.get(Presences).availability.is_available(BOBS) is False,
+        "the contact at the other process",
+    )
     await owner.configure(ALICE, "news", presence_based_delivery="true")
     await owner.subscribe(BOB, "news")
     await owner.publish(ALICE, "news", "one")
@@ -134,9 +138,9 @@ async def test_presence_that_another_process_receives_while_the_locks_are_lost(p
     async with without_locks(owner):
         await tell(other, BOB)
         await other.settle()
-        assert other.app.availability.is_available(BOBS)
-        assert owner.app.availability.is_available(BOBS) is False
-    await until(lambda: owner.app.availability.is_available(BOBS), "his presence")
+        assert other.app.parts.get(Presences).availability.is_available(BOBS)
+        assert owner.app.parts.get(Presences).availability.is_available(BOBS) is False
+    await until(lambda: owner.app.parts.get(Presences).availability.is_available(BOBS), "his presence")
     assert await item_ids(owner, other) == ["one"]
     await owner.publish(ALICE, "news", "two")
     await until(lambda: owner._messages.get(BOBS) or other._messages.get(BOBS), "the notification")
@@ -148,11 +152,13 @@ async def test_presence_that_arrives_while_the_locks_are_lost_reaches_the_others
     owner, other = pair
     await befriend(owner, BOB)
     await tell(owner, BOB)
-    await until(lambda: other.app.availability.is_available(BOBS), "his presence at the other process")
+    await until(
+        lambda: other.app.parts.get(Presences).availability.is_available(BOBS), "his presence at the other process"
+    )
     async with without_locks(owner):
         await tell(owner, BOB, kind="unavailable")
         await owner.settle()
-    await until(lambda: other.app.availability.is_available(BOBS) is False, "his absence")
+    await until(lambda: other.app.parts.get(Presences).availability.is_available(BOBS) is False, "his absence")
 
 
 async def test_process_that_was_without_the_database_for_too_long_connects_again(pair: list[Component]) -> None:

@@ -10,10 +10,12 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.contacts import Contact, ContactState
+from smartfeeds.features.bot.bot import Bot
 from smartfeeds.features.cluster.letter import EVERY_PROCESS
 from smartfeeds.features.cluster.relay import StanzaRelay
 from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
 from smartfeeds.features.presence import rows as contact_rows
+from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.features.privacy import rows as privacy_rows
 from support.chat import write
 from support.component import ALICE, BOB, DOMAIN, STANZAS, Component, bare
@@ -43,7 +45,7 @@ async def share(component: Component, text: str) -> None:
 
 async def test_contact_that_another_process_has_added_or_removed(component: Component) -> None:
     """[TOP-013] Otherwise its events would not wait while it is offline."""
-    availability, contact = component.app.presences.availability, Contact(DOMAIN, BOBS, ContactState.GRANTED)
+    availability, contact = component.app.parts.get(Presences).availability, Contact(DOMAIN, BOBS, ContactState.GRANTED)
     await component.app.service.write(lambda tx, _context: contact_rows.put(tx, contact))
     await share(component, f"<presence type='subscribed' from='{BOBS}' to='{DOMAIN}'/>")
     assert availability.is_available(BOBS) is False
@@ -66,7 +68,7 @@ async def test_presence_right_after_the_change_of_a_contact_counts(component: Co
     note(stanza(f"<presence from='{BOBS}/phone' to='{DOMAIN}'/>"))
     note(stanza(f"<presence type='unavailable' from='{BOBS}/phone' to='{DOMAIN}'/>"))
     await component.settle()
-    assert list(component.app.availability.resources_of(BOBS)) == ["work"]
+    assert list(component.app.parts.get(Presences).availability.resources_of(BOBS)) == ["work"]
 
 
 async def test_contact_that_leaves_receives_what_waited(component: Component) -> None:
@@ -111,7 +113,7 @@ async def test_newest_item_comes_from_the_process_that_has_the_presence(componen
 
 async def test_strangers_are_not_remembered(component: Component) -> None:
     await share(component, f"<presence from='{BOB}' to='{DOMAIN}'/>")
-    assert component.app.presences._shared == set()
+    assert component.app.parts.get(Presences)._shared == set()
 
 
 async def test_error_that_reaches_another_process_is_no_delivery(
@@ -120,8 +122,7 @@ async def test_error_that_reaches_another_process_is_no_delivery(
     """[TOP-005] [TOP-013] The response to the ping arrives here, the error before it at another process."""
     await component.create(ALICE, "news")
     await write(component, BOB, "subscribe news")
-    bot = component.app.bot
-    assert bot is not None
+    bot = component.app.parts.get(Bot)
     waits: list[float] = []
 
     async def pass_on(seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from smartfeeds.app.feature import Feature
+from smartfeeds.app.feature import Feature, Host, Running, Section
 
 if TYPE_CHECKING:
     from smartfeeds.store.row_readers import RowReader
@@ -16,4 +16,16 @@ def _row_readers() -> "tuple[RowReader, ...]":
     return (RowReader(CHAT, "jid", CHAT.columns, to_chat),)
 
 
-BOT = Feature("bot", row_readers=_row_readers)
+def _settings() -> tuple[Section, ...]:
+    from smartfeeds.features.bot.settings import BotSettings
+
+    return (Section("bot", BotSettings),)
+
+
+def _run(host: Host) -> Running:
+    from smartfeeds.features.bot.setup import run_bot
+
+    return run_bot(host)
+
+
+BOT = Feature("bot", row_readers=_row_readers, settings=_settings, run=_run)

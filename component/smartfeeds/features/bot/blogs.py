@@ -16,6 +16,7 @@ from smartfeeds.features.bot.grammar import arguments, quote
 from smartfeeds.features.bot.render import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS, cut
 from smartfeeds.features.bot.usages import SUBSCRIBE
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.polling.requests import (
     AddSource,
     EndUnreadSources,
@@ -68,9 +69,9 @@ async def _node_of(c: Conversation, url: str, name: str, insecure: str) -> tuple
     node = await _known_node(c, url)
     if node:
         return node, ""
-    feed = await c.tools.feeds.find(url, by_admin=c.is_admin)
+    feed = await c.tools.parts.get(FeedFinder).find(url, by_admin=c.is_admin)
     if feed.is_silent and insecure:
-        second = await c.tools.feeds.find(insecure, by_admin=c.is_admin)
+        second = await c.tools.parts.get(FeedFinder).find(insecure, by_admin=c.is_admin)
         feed = feed if second.problem else second
     if feed.problem:
         reason = c.texts.message(feed.problem)
@@ -96,7 +97,7 @@ async def _add(c: Conversation, url: str, name: str) -> str:
         shown = cut(name, NAME_CHARACTERS)
         raise RefusalError(c.say(_TAKEN, name=shown, url=cut(url, LINK_CHARACTERS))) from None
     # Before the subscription begins: what the feed has already is not news.
-    await c.tools.feeds.poll(source)
+    await c.tools.parts.get(FeedFinder).poll(source)
     return source.node
 
 

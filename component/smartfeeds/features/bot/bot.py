@@ -7,32 +7,31 @@ a low one, so that two programs that answer each other stop soon.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
+from smartfeeds import system
+from smartfeeds.app.feature import Host
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.core.rates import Rate
-from smartfeeds.delivery.deliverer import StanzaSender
-from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.letters import Letters
 from smartfeeds.errors import StoreError
-from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.approvals import explain
 from smartfeeds.features.bot.chat import ChatSettings
 from smartfeeds.features.bot.commands import run_command, unknown_command
-from smartfeeds.features.bot.conversation import Conversation, FeedReader, Reply, Tools
-from smartfeeds.features.bot.delivery import Call, ChatSender, parse_message_id
+from smartfeeds.features.bot.conversation import Conversation, Reply, Tools
+from smartfeeds.features.bot.delivery import ChatSender, parse_message_id
 from smartfeeds.features.bot.follows import KIND
 from smartfeeds.features.bot.render import NAME_CHARACTERS, Links, cut
 from smartfeeds.features.bot.room_letters import ROOM, read_news, write_news
 from smartfeeds.features.bot.room_verifier import RoomVerifier
 from smartfeeds.features.bot.rooms import PASSWORD, Requester, Rooms
 from smartfeeds.features.bot.schedule import find_zone
+from smartfeeds.features.bot.settings import BotSettings
 from smartfeeds.features.bot.stanzas import (
     ChatMessage,
     MessageError,
@@ -47,7 +46,6 @@ from smartfeeds.features.bot.stanzas import (
 )
 from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.context import is_admin, refusal_of
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
 from smartfeeds.texts import ENGLISH, N_, Texts, choose_language
 from smartfeeds.xmpp.limits import RateLimits
@@ -61,88 +59,56 @@ _FAULT = N_("The service failed. Its log has the details.")
 _UNAVAILABLE = N_("The service is not available now. Try again later.")
 
 
-class ChatOutbox(StanzaSender, Protocol):
-    """The link to the XMPP server, also for answers."""
-
-    def reply(self, data: bytes) -> bool:
-        """Sends one stanza."""
-
-
-@dataclass(frozen=True, slots=True)
-class BotOptions:
-    """The settings of the bot. `name` is its nick in rooms; `rooms` are always entered."""
-
-    domain: str
-    name: str = "feeds"
-    http_base_url: str = ""
-    rooms: tuple[str, ...] = ()
-    rooms_max: int = 100
-    messages_per_minute: int = 30
-
-
 class Bot:
-    """Answers chat. `handle_request` answers requests; `monotonic` returns seconds.
-
-    `has_others` returns whether other processes have a link, too.
-    """
+    """Answers chat. `links` are the addresses of the service."""
 
     def __init__(
         self,
-        options: BotOptions,
-        service: FeedService,
-        handle_request: Callable[[Request], Awaitable[object]],
-        dispatcher: Dispatcher,
-        outbox: ChatOutbox,
-        call: Call,
-        sign_ins: SignIns,
-        feeds: FeedReader,
-        *,
-        is_available: Callable[[str], bool | None],
-        clock: Callable[[], int],
-        monotonic: Callable[[], float],
+        settings: BotSettings,
+        links: Links,
+        host: Host,
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
-        letters: Letters,
     ) -> None:
+        service, dispatcher, letters = host.service, host.dispatcher, host.letters
         self._service = service
         self._dispatcher = dispatcher
-        self._outbox = outbox
         self._new_id = new_id
-        self._domain = options.domain
-        links = Links(options.domain, options.http_base_url)
+        self._outbox = host.link.outbox
+        self._domain = links.domain
         self.rooms = Rooms(
             service,
-            sender=options.domain,
-            nick=options.name,
-            most=options.rooms_max,
-            configured=options.rooms,
-            send=outbox.reply,
+            sender=links.domain,
+            nick=settings.name,
+            most=settings.rooms_max,
+            configured=settings.rooms,
+            send=self._outbox.reply,
             tell=self._tell,
             on_entered=lambda room: self._serve(self.sender.take_failed(room)),
             on_removed=self._serve,
-            monotonic=monotonic,
-            is_room=RoomVerifier(call, monotonic).is_room,
+            monotonic=system.monotonic,
+            is_room=RoomVerifier(host.link.call, system.monotonic).is_room,
             share=lambda news: letters.share(ROOM, write_news(news)),
             has_others=letters.has_others,
         )
         letters.read(ROOM, lambda body: self.rooms.receive(read_news(body)))
         self.sender = ChatSender(
             service,
-            outbox,
-            call,
+            self._outbox,
+            host.link.call,
             links,
-            clock=clock,
+            clock=host.now_us,
             nick_in=self.rooms.nick_in,
-            is_available=is_available,
+            is_available=host.is_available,
             has_others=letters.has_others,
         )
         dispatcher.register(KIND, self.sender.kind())
         dispatcher.ownership.register(self)
-        self._tools = Tools(service, handle_request, dispatcher, links, self.rooms, self._introduce, sign_ins, feeds)
-        person = Rate(options.messages_per_minute / 60, BURST)
+        self._tools = Tools(service, host.handle, dispatcher, links, self.rooms, self._introduce, host.parts)
+        person = Rate(settings.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
-        self._limits = RateLimits(per_sender=person, per_domain=domain, clock=monotonic)
+        self._limits = RateLimits(per_sender=person, per_domain=domain, clock=system.monotonic)
         unknown_domain = Rate(UNKNOWN.per_s * DOMAIN_SHARE, UNKNOWN.burst * DOMAIN_SHARE)
-        self._unknown = RateLimits(per_sender=UNKNOWN, per_domain=unknown_domain, clock=monotonic)
+        self._unknown = RateLimits(per_sender=UNKNOWN, per_domain=unknown_domain, clock=system.monotonic)
         self._handlers: dict[type[Request], Callable[[Any], Coroutine[Any, Any, None]]] = {
             ChatMessage: self._on_message,
             RoomInvitation: self._on_invitation,

@@ -3,13 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.chat import ChatRow, ChatSettings
 from smartfeeds.features.bot.follows import consumer_of, list_follows
@@ -17,7 +16,7 @@ from smartfeeds.features.bot.grammar import quote
 from smartfeeds.features.bot.render import Links
 from smartfeeds.features.bot.rooms import Rooms
 from smartfeeds.features.bot.stanzas import ChatMessage
-from smartfeeds.features.polling.source import FoundFeed, Source
+from smartfeeds.parts import Parts
 from smartfeeds.service.answers import ask
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.feeds import FeedService
@@ -76,22 +75,12 @@ class RefusalError(Exception):
     """The command cannot be followed. The text is already in the user's language."""
 
 
-class FeedReader(Protocol):
-    """Finds and reads feeds of other servers."""
-
-    async def find(self, url: str, *, by_admin: bool) -> FoundFeed:
-        """The feed at an address, or that of the page there. Raises FeedError."""
-
-    async def poll(self, source: Source) -> None:
-        """Reads a new source for the first time. Raises StoreError."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The parts of the service that commands use.
 
     `handle` answers a request within the limits of the operator. `introduce` asks a person to take the bot into their
-    contacts. `sign_ins` are those of the web pages. `feeds` reads other servers.
+    contacts. `parts` has what other features run.
     """
 
     service: FeedService
@@ -100,8 +89,7 @@ class Tools:
     links: Links
     rooms: Rooms
     introduce: Callable[[str], object]
-    sign_ins: SignIns
-    feeds: FeedReader
+    parts: Parts
 
 
 @dataclass(frozen=True, slots=True)

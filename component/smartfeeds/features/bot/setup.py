@@ -1,15 +1,11 @@
-"""The chat bot, from the settings."""
+"""The chat bot in the running service, and what it does with stanzas."""
 
-from collections.abc import Callable
-
-from smartfeeds import system
-from smartfeeds.app.config import Settings
+from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.jid import Jid
-from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.letters import Letters
-from smartfeeds.features.accounts.sign_ins import SignIns
-from smartfeeds.features.bot.bot import Bot, BotOptions
+from smartfeeds.features.bot.bot import Bot
 from smartfeeds.features.bot.delivery import is_message_id
+from smartfeeds.features.bot.render import Links
+from smartfeeds.features.bot.settings import BotSettings
 from smartfeeds.features.bot.stanzas import (
     FEATURES,
     MESSAGES,
@@ -19,14 +15,10 @@ from smartfeeds.features.bot.stanzas import (
     RoomPresence,
     read_room_presence,
 )
-from smartfeeds.features.polling.finding import FeedFinder
-from smartfeeds.features.presence.states import Availability
-from smartfeeds.service.answers import Handle
-from smartfeeds.service.feeds import FeedService
+from smartfeeds.push.side import PushSide
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.stanza_errors import error_condition
-from smartfeeds.xmpp.stanza_side import PresenceReader, SharedMessages, StanzaSide
-from smartfeeds.xmpp.stream import ComponentStream
+from smartfeeds.xmpp.stanza_side import BOT, PresenceReader, SharedMessages, StanzaSide
 
 
 def stanza_side(bot: Bot) -> StanzaSide:
@@ -64,44 +56,21 @@ def stanza_side(bot: Bot) -> StanzaSide:
         operations=dict.fromkeys(requests, "chat"),
         rooms=bot.rooms,
         features=FEATURES,
-        identities=(("client", "bot"),),
+        identities=(BOT,),
     )
 
 
-def make_bot(
-    settings: Settings,
-    service: FeedService,
-    handle: Handle,
-    dispatcher: Dispatcher,
-    stream: ComponentStream,
-    sign_ins: SignIns,
-    finder: FeedFinder,
-    availability: Availability,
-    clock: Callable[[], int],
-    letters: Letters,
-) -> Bot | None:
-    """Returns the bot, or None if it is switched off."""
-    if not settings.bot.enabled:
-        return None
-    options = BotOptions(
-        settings.component.jid,
-        settings.bot.name,
-        settings.http.base_url if settings.http.listen else "",
-        settings.bot.rooms,
-        settings.bot.rooms_max,
-        settings.bot.messages_per_minute,
-    )
-    return Bot(
-        options,
-        service,
-        handle,
-        dispatcher,
-        stream.outbox,
-        stream.call,
-        sign_ins,
-        finder,
-        is_available=availability.is_available,
-        clock=clock,
-        monotonic=system.monotonic,
-        letters=letters,
+def run_bot(host: Host) -> Running:
+    """Returns the bot, unless it is switched off."""
+    settings, http = host.settings.section(BotSettings), host.settings.http
+    if not settings.enabled:
+        return Running()
+    bot = Bot(settings, Links(host.settings.component.jid, http.base_url if http.listen else ""), host)
+    return Running(
+        parts=(bot,),
+        start=bot.start,
+        online=bot.rooms.reset,
+        resume=bot.resume,
+        stanzas=stanza_side(bot),
+        push=PushSide(explain=bot.explain),
     )

@@ -5,6 +5,7 @@ was tricked into sending a code signs a stranger's browser in. A link can contai
 message counts for nothing.
 """
 
+from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot import usages
 from smartfeeds.features.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError
 from smartfeeds.features.bot.grammar import arguments
@@ -23,7 +24,7 @@ async def login(c: Conversation, rest: str) -> Reply:
     words = arguments(rest)
     if not 1 <= len(words) <= 2 or (len(words) == 2 and words[1].casefold() not in _YES_WORDS):
         raise UsageError
-    sign_ins = c.tools.sign_ins
+    sign_ins = c.tools.parts.get(SignIns)
     sign_in = sign_ins.find(words[0], c.actor)
     if sign_in is None:
         raise RefusalError(c.say(_UNKNOWN))

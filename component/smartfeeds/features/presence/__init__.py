@@ -1,5 +1,23 @@
 """Presence: whom a notification can reach, and delivery by presence (XEP-0060 4.2)."""
 
-from smartfeeds.app.feature import Feature
+from typing import TYPE_CHECKING
 
-PRESENCE = Feature("presence")
+from smartfeeds.app.feature import Feature, Host, Running
+
+if TYPE_CHECKING:
+    from smartfeeds.service.use_cases import UseCases
+
+
+def _use_cases() -> "UseCases":
+    from smartfeeds.features.presence.requests import USE_CASES
+
+    return USE_CASES
+
+
+def _run(host: Host) -> Running:
+    from smartfeeds.features.presence.setup import run_presence
+
+    return run_presence(host)
+
+
+PRESENCE = Feature("presence", use_cases=_use_cases, run=_run)

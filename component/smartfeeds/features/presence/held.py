@@ -17,7 +17,6 @@ from smartfeeds.features.presence.states import Availability
 from smartfeeds.push.audience import depends_on_presence, presence_recipient
 from smartfeeds.push.batch import NodeBatch, read_held_batch
 from smartfeeds.push.frames import PushHeaders
-from smartfeeds.push.sender import PushCounters
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
@@ -33,14 +32,12 @@ class HeldSender:
         self,
         service: FeedService,
         wire: StanzaSender,
-        counters: PushCounters,
         availability: Availability,
         *,
         clock: Callable[[], int],
     ) -> None:
         self._service = service
         self._wire = wire
-        self._counters = counters
         self._availability = availability
         self._clock = clock
 
@@ -62,7 +59,7 @@ class HeldSender:
         if waits and self._availability.is_available(sub.jid, recipient.shows) is False:
             return Unreachable(position)
         order = batch.orders[0]
-        self._counters.sent += await self._wire.notify(self._frames(batch, sub))
+        await self._wire.notify(self._frames(batch, sub))
         end = ConsumerPosition({order.order: order.end})
         if order.more:
             return Delivered(end, more=True)

@@ -6,22 +6,13 @@ that no resource requests costs one look-up in a dictionary.
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from smartfeeds.push.side import Interest
 from smartfeeds.xmpp.caps import CapsKey
 
 # Known clients request at most 30 nodes. Together the limits bound the names in memory to 200,000.
 KEYS_MAX = 2_000
 NODES_MAX = 100
-
-
-class Interest(NamedTuple):
-    """A resource that requests notifications: its full JID, our address that it sent its presence to, and the time in
-    microseconds after which it receives them."""
-
-    jid: str
-    address: str
-    since_us: int
 
 
 class Interests:

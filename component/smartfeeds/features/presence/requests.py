@@ -11,16 +11,18 @@ from functools import partial
 from smartfeeds.core.access import Access
 from smartfeeds.core.consumers import Consumer, held_consumer
 from smartfeeds.core.contacts import Contact, ContactState
-from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Item, KeyRange, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import flag, is_temporary, wants_events
-from smartfeeds.core.view import BARE, View, canonical, from_canonical
+from smartfeeds.core.view import BARE, View, from_canonical
 from smartfeeds.features.presence import rows
-from smartfeeds.service.context import Context, admits, find_overdue, recipient_access, refusal_of
+from smartfeeds.push.audience import is_interested
+from smartfeeds.service.context import Context, admits, find_overdue, recipient_access
 from smartfeeds.service.requests import Answer, EmptyResult, Request, Subscribed, SubscriptionShown
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
 from smartfeeds.service.subscription_states import change_state
 from smartfeeds.service.subscriptions import STEP, newest_item, with_last_item
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
 AVAILABLE = ""  # available presence has no type (RFC 6121 section 4.7.1)
@@ -172,23 +174,6 @@ def read_announced_items(tx: ReadTx, context: Context, request: NotifyRequested)
     return Arrival(tuple(last))
 
 
-def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
-    """Returns whether a resource that requests notifications of a node by `NODE+notify` receives them: it may read the
-    node, and no subscription to the node brings them."""
-    if refusal_of(tx, context.policy, jid) is not None:
-        return False
-    if recipient_access(tx, context, node, jid).reading_error is not None:
-        return False
-    bare = str(jid.bare)
-    return not any(
-        sub.view == canonical(BARE)
-        and sub.jid in (str(jid), bare)
-        and sub.state is SubscriptionState.SUBSCRIBED
-        and wants_events(sub.options)
-        for sub in tx.subscriptions_on(node.node_no, bare, now_us=context.now_us)
-    )
-
-
 def _announces_last(node: Node) -> bool:
     return node.options.send_last_published_item == "on_sub_and_presence"
 
@@ -268,3 +253,15 @@ CHANGES: Mapping[str, Callable[[WriteTx, Contact], ContactAnswer]] = {
     "unsubscribe": _remove,
     "unsubscribed": _move(ContactState.REFUSED),
 }
+
+USE_CASES = UseCases(
+    {
+        ContactProbe: ("probe", answer_probe),
+        ContactArrived: ("contact_arrived", read_arrival),
+        NotifyRequested: ("notify_requested", read_announced_items),
+    },
+    {
+        ChangeContact: ("change_contact", change_contact),
+        ContactLeft: ("contact_left", end_temporary),
+    },
+)

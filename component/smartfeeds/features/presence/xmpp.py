@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from smartfeeds import system
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.contacts import Contact
 from smartfeeds.core.jid import Jid, parse_jid
@@ -23,8 +24,8 @@ from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError, LinkError, StoreError
 from smartfeeds.features.presence import rows
-from smartfeeds.features.presence.capabilities import Call, CapabilityReader, encode_caps, read_caps
-from smartfeeds.features.presence.interests import Interest, Interests
+from smartfeeds.features.presence.capabilities import CapabilityReader, encode_caps, read_caps
+from smartfeeds.features.presence.interests import Interests
 from smartfeeds.features.presence.requests import (
     AVAILABLE,
     CHANGES,
@@ -41,6 +42,7 @@ from smartfeeds.features.presence.requests import (
     list_temporary,
 )
 from smartfeeds.features.presence.states import Availability, Resource
+from smartfeeds.push.side import Interest
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
@@ -50,9 +52,9 @@ from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.caps import Caps, CapsKey
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import encode_last_item
-from smartfeeds.xmpp.outbox import Outbox
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.stanza_side import PresenceReader, StanzaSide
+from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.tasks import Tasks
 
 log = structlog.get_logger()
@@ -93,38 +95,33 @@ def show_of(element: Element) -> str:
 class Presences:
     """Reads presence stanzas, sends the presence of the service, and stores which contacts are available.
 
-    `caps` returns the capabilities of the service, which its domain announces. `call` sends an IQ, `release` starts the
-    delivery of held events, `new_id` returns a message id, `now_us` the time. `sleep` pauses for seconds.
+    `release` starts the delivery of held events. `caps` returns the capabilities of the service, which its domain
+    announces, and `now_us` the time. `sleep` pauses for seconds.
     """
 
     def __init__(
         self,
         service: FeedService,
-        outbox: Outbox,
-        availability: Availability,
-        interests: Interests,
-        *,
-        caps: Callable[[], Caps],
-        call: Call,
+        link: ComponentStream,
         release: Callable[[Consumer], None],
-        new_id: Callable[[], str],
+        caps: Callable[[], Caps],
         now_us: Callable[[], int],
+        *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._service = service
-        self._outbox = outbox
+        self._outbox = link.outbox
         self._read_caps = caps
         self._caps = ""
         self._release = release
-        self._new_id = new_id
         self._now_us = now_us
         self._sleep = sleep
-        self.availability = availability
-        self._interests = interests
+        self.availability = Availability()
+        self.interests = Interests()
         self.capabilities = CapabilityReader(
-            call,
-            self._interests.knows,
-            lambda key, info: self._interests.learn(key, info.notified_nodes),
+            link.call,
+            self.interests.knows,
+            lambda key, info: self.interests.learn(key, info.notified_nodes),
             self._note_interests,
             clock=lambda: now_us() / US_PER_S,
         )
@@ -225,9 +222,9 @@ class Presences:
         if not self.availability.note(address, bare, sender.resource, resource):
             return None
         if caps is not None and (former is None or former.caps != caps):
-            if not self._interests.knows(caps.key):
+            if not self.interests.knows(caps.key):
                 # The former requests end now, because a client may never explain its new capabilities.
-                self._interests.remove(str(sender))
+                self.interests.remove(str(sender))
             self.capabilities.note(sender, address, caps)
         if former is None or former[:2] != resource[:2]:
             return ContactArrived(sender, address, former is None)
@@ -236,7 +233,7 @@ class Presences:
     def _note_departure(self, sender: Jid, address: str, names: Sequence[str]) -> ContactLeft:
         bare = str(sender.bare)
         for name in names:
-            self._interests.remove(f"{bare}/{name}")
+            self.interests.remove(f"{bare}/{name}")
             self._shared.discard(replace(sender, resource=name))
             self._requests.get(sender.bare, {}).pop(replace(sender, resource=name), None)
         return ContactLeft(sender, address, tuple(names), not self.availability.resources_of(bare))
@@ -248,10 +245,10 @@ class Presences:
         """
         for name, resource in self.availability.resources_of(str(bare)).items():
             jid = replace(bare, resource=name)
-            interest = self._interests.of_resource(str(jid))
+            interest = self.interests.of_resource(str(jid))
             if interest is None or interest.address != address:
                 continue
-            self._interests.remove(interest.jid)
+            self.interests.remove(interest.jid)
             if resource.caps is not None:
                 self.capabilities.note(jid, self.availability.addresses_of(str(bare), name)[0], resource.caps)
 
@@ -261,7 +258,7 @@ class Presences:
         if resource is None or resource.caps is None or resource.caps.key != key:
             return
         # Minus one, so that the resource also receives an item that is published in this microsecond.
-        nodes = self._interests.add(key, Interest(str(sender), address, self._now_us() - 1))
+        nodes = self.interests.add(key, Interest(str(sender), address, self._now_us() - 1))
         if nodes and sender not in self._shared:
             self._announce_soon(NotifyRequested(sender, address, nodes))
 
@@ -274,7 +271,7 @@ class Presences:
             self._tasks.spawn(self._announce_all(jid.bare))
         requests = self._requests[jid.bare]
         if (former := requests.get(jid)) is not None:
-            current = self._interests.nodes_of(str(jid))
+            current = self.interests.nodes_of(str(jid))
             names = {*former.nodes, *request.nodes}
             request = replace(request, nodes=tuple(node for node in current if node in names))
         requests[jid] = request
@@ -284,7 +281,7 @@ class Presences:
         try:
             while requests:
                 request = requests.pop(next(iter(requests)))
-                interest = self._interests.of_resource(str(request.actor))
+                interest = self.interests.of_resource(str(request.actor))
                 if interest is not None and interest.address == request.service:
                     await _logged(self._announce(request))
         finally:
@@ -295,7 +292,7 @@ class Presences:
         answer = await ask(self._service.handle, request, Arrival)
         now_us = self._now_us()
         messages = [
-            encode_last_item(each, item, address, self._new_id())
+            encode_last_item(each, item, address, system.new_id())
             for address, each in answer.last
             if (item := each.last) is not None
             and self._last_items.admit(request.actor, each.subscription.node, item.id, item.modified_us, now_us)
@@ -369,7 +366,7 @@ class Presences:
         Deliveries must start later, because a user who is no contact receives events at once.
         """
         self.availability.clear()
-        self._interests.clear()
+        self.interests.clear()
         self._shared.clear()
         self._last_items.clear()  # each resource counts as new, and what was sent may be lost
         after = ("", "")

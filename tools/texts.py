@@ -22,7 +22,9 @@ from smartfeeds.features.administration.page_lists import OPTION_LABELS
 from smartfeeds.texts import ERROR_CONTEXT
 
 PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"
-MODULES = tuple(path for folder in ("http", "features", "service") for path in PACKAGE.glob(f"{folder}/**/*.py"))
+MODULES = tuple(
+    path for folder in ("chat", "features", "http", "service") for path in PACKAGE.glob(f"{folder}/**/*.py")
+)
 # Where the errors are raised that people meet on pages.
 ERROR_MODULES = (
     # The addresses of most of these are made by pages: nobody types them.

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from smartfeeds.app.sides import chat_tables
+from smartfeeds.chat.commands import joined_commands
 from smartfeeds.features.bot.bot import BURST, UNKNOWN
 from smartfeeds.features.bot.commands import COMMANDS
 from smartfeeds.features.bot.delivery import AWAY_US, BACKOFF, GIVE_UP_S
@@ -15,7 +17,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "bot.md").read_text()
 def test_page_has_the_usage_of_each_command_and_no_other() -> None:
     table = TEXT.partition("| command | effect |")[2].partition("\n\n")[0]
 
-    assert re.findall(r"(?m)^\| `([^`]+)` \|", table) == [row.usage for row in COMMANDS]
+    assert re.findall(r"(?m)^\| `([^`]+)` \|", table) == [row.usage for row in joined_commands(COMMANDS, chat_tables())]
 
 
 def test_page_has_the_numbers_of_the_code() -> None:

@@ -16,8 +16,8 @@ from lxml import etree
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, RetryAfter
 from smartfeeds.errors import LinkError
 from smartfeeds.features.bot.delivery import Call, ChatSender, is_message_id
-from smartfeeds.features.bot.follows import consumer_of, follow
 from smartfeeds.features.bot.render import Links
+from smartfeeds.service.chat_follows import consumer_of, follow
 from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import BOB, FEED, SERVICE, World, entry, jid

@@ -3,9 +3,9 @@
 import pytest
 from lxml import etree
 
+from smartfeeds.chat.grammar import READ_CHARACTERS
 from smartfeeds.core.model import Item
 from smartfeeds.features.bot.conversation import Conversation
-from smartfeeds.features.bot.grammar import READ_CHARACTERS
 from smartfeeds.features.bot.reading import pull_newest
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Publish

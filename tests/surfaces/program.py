@@ -14,8 +14,10 @@ from prometheus_client.metrics import MetricWrapperBase
 import smartfeeds
 from smartfeeds.app.config import CONFIGURATION, ENV_DELIMITER, ENV_PREFIX
 from smartfeeds.app.metrics import declare_metrics
+from smartfeeds.app.sides import chat_tables
+from smartfeeds.chat.commands import joined_commands
 from smartfeeds.cli import main
-from smartfeeds.features.bot.commands import COMMANDS as CHAT_COMMANDS
+from smartfeeds.features.bot.commands import COMMANDS
 from smartfeeds.store import migrate
 from smartfeeds.store.migrate_postgres import create_schema
 from smartfeeds.telemetry import REGISTRY
@@ -174,7 +176,7 @@ async def log_events(_: World) -> str:
 async def chat_commands(_: World) -> str:
     """The chat commands with their other names, rights in rooms, and texts in each language."""
     blocks = []
-    for row in CHAT_COMMANDS:
+    for row in joined_commands(COMMANDS, chat_tables()):
         aliases = [f"  alias {language}: {' '.join(words)}" for language, words in sorted(row.aliases.items())]
         texts = [
             f"  {language}: {Texts(language).say(row.usage)} - {Texts(language).say(row.summary)}"

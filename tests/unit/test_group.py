@@ -22,17 +22,10 @@ def no_features(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group, "FEATURES", ())
 
 
-async def test_process_is_alone() -> None:
+def test_process_is_alone() -> None:
     alone = made("sqlite:///feeds.db")
     alone.letters.share(LetterTopic("news"), b"nobody reads this")
     assert not alone.letters.has_others() and alone.may_connect is None and alone.has_lease()
-    calls: list[str] = []
-
-    async def work() -> None:
-        calls.append("ended")
-
-    await alone.unless_shared(work)
-    assert calls == ["ended"]
 
 
 def test_database_that_others_may_serve_is_refused() -> None:

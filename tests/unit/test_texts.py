@@ -9,13 +9,17 @@ from string import Formatter
 
 import pytest
 
+from smartfeeds.app.sides import chat_tables
+from smartfeeds.chat.commands import joined_commands
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import NodeOptions, OptionLimits
 from smartfeeds.errors import FeedError
+from smartfeeds.features.bot import commands as bot_commands
 from smartfeeds.features.bot import usages
-from smartfeeds.features.bot.commands import COMMANDS, COMMANDS_BY_WORD
+from smartfeeds.features.bot.commands import by_word
 from smartfeeds.texts import DOMAIN, LANGUAGES, LOCALE, Texts, choose_language
 
+COMMANDS = joined_commands(bot_commands.COMMANDS, chat_tables())
 ROOT = Path(__file__).parents[2]
 TEXTS: list[tuple[str, ...]] = runpy.run_path(str(ROOT / "tools/texts.py"))["texts"]()
 TRANSLATIONS = [language for language in LANGUAGES if language != "en"]
@@ -63,6 +67,7 @@ def test_compiled_catalogue_is_current(language: str) -> None:
     assert sorted(texts) == sorted(catalogue(language).values())
 
 
+COMMANDS_BY_WORD = by_word(COMMANDS)
 USAGES = [row.usage for row in COMMANDS]
 
 

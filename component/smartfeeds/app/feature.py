@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from smartfeeds.app.config import Settings
     from smartfeeds.app.config_types import SettingsSection
     from smartfeeds.app.group import Group, Spawn
+    from smartfeeds.chat.commands import ChatTable
     from smartfeeds.delivery.changes import ChangeNotifier
     from smartfeeds.delivery.deliverer import StanzaSender
     from smartfeeds.delivery.dispatcher import Dispatcher
@@ -88,6 +89,8 @@ class Host:
     """What runs all of it."""
     parts: "Parts"
     """What the features that come before run."""
+    chat: "tuple[ChatTable, ...]"
+    """The commands of all features in chats."""
     notifications: "StanzaSender"
     """Sends XMPP notifications while this process owns its feeds."""
     capabilities: "Callable[[], Caps]"
@@ -155,6 +158,8 @@ class Feature:
     """What it does over XMPP."""
     http: "Callable[[], HttpSide[Any]] | None" = None
     """What it serves over HTTP."""
+    chat: "Callable[[], ChatTable] | None" = None
+    """Its commands in chats."""
     resources: "Callable[[], tuple[Resource[Any], ...]] | None" = None
     """Its lists."""
     shows: "Callable[[tuple[Resource[Any], ...]], HttpSide[Any]] | None" = None

@@ -18,7 +18,7 @@ from smartfeeds.app.feature import Host, Process, Work, run_all
 from smartfeeds.app.group import GroupLink, make_group
 from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
-from smartfeeds.app.sides import http_sides, xmpp_side
+from smartfeeds.app.sides import chat_tables, http_sides, xmpp_side
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
@@ -142,6 +142,7 @@ class App:
             HostLimiter(),
             process,
             self.parts,
+            chat_tables(),
             self.notifications,
             capabilities=lambda: capabilities(info, side, stanzas),
             is_available=lambda jid: push.availability.is_available(jid),

@@ -1,7 +1,8 @@
-"""What the kernel and all features do over XMPP and HTTP, joined, and their lists."""
+"""What the kernel and all features do over XMPP and HTTP, and in chats, joined, and their lists."""
 
 from typing import Any
 
+from smartfeeds.chat.commands import ChatTable
 from smartfeeds.features import FEATURES
 from smartfeeds.http.resources import side_of
 from smartfeeds.http.side import HttpSide
@@ -37,3 +38,8 @@ def http_sides() -> list[HttpSide[Any]]:
         *(feature.shows(resources) for feature in FEATURES if feature.shows is not None),
         *(feature.http() for feature in FEATURES if feature.http is not None),
     ]
+
+
+def chat_tables() -> tuple[ChatTable, ...]:
+    """Returns the commands of features in chats."""
+    return tuple(feature.chat() for feature in FEATURES if feature.chat is not None)

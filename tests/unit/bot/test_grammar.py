@@ -2,8 +2,8 @@
 
 import pytest
 
+from smartfeeds.chat.grammar import MAX_ARGUMENTS, CommandLine, arguments, quote, split_command, take, view_name
 from smartfeeds.features.bot.bot import addressed_text
-from smartfeeds.features.bot.grammar import MAX_ARGUMENTS, CommandLine, arguments, quote, split_command, take, view_name
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from smartfeeds.app.feature import Feature, Host, Running
 
 if TYPE_CHECKING:
+    from smartfeeds.chat.commands import ChatTable
     from smartfeeds.features.accounts.pages import SignInPages
     from smartfeeds.http.side import HttpSide
     from smartfeeds.service.resources import Resource
@@ -55,6 +56,12 @@ def _resources() -> "tuple[Resource[Any], ...]":
     return (TOKENS,)
 
 
+def _chat() -> "ChatTable":
+    from smartfeeds.features.accounts.chat import CHAT
+
+    return CHAT
+
+
 ACCOUNTS = Feature(
     "accounts",
     needs=("pages",),
@@ -65,4 +72,5 @@ ACCOUNTS = Feature(
     http=_http,
     run=_run,
     resources=_resources,
+    chat=_chat,
 )

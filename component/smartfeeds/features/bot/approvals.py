@@ -4,15 +4,16 @@ The use cases are those of the forms and of the command. The messages repeat in 
 and as states; a crash may repeat them with the same id.
 """
 
+from smartfeeds.chat.commands import NAME_CHARACTERS, Offer, RefusalError, Reply, UsageError
+from smartfeeds.chat.grammar import arguments
 from smartfeeds.core.model import Node, NodeEvent
+from smartfeeds.core.text import cut
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot import usages
 from smartfeeds.features.bot.chat import ChatRow
-from smartfeeds.features.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError, command_text
-from smartfeeds.features.bot.follows import chat_subscriptions
-from smartfeeds.features.bot.grammar import arguments
-from smartfeeds.features.bot.render import NAME_CHARACTERS, cut, feed_name
+from smartfeeds.features.bot.conversation import Conversation, command_text
+from smartfeeds.features.bot.render import feed_name
 from smartfeeds.service.authorization import (
     AnswerAuthorization,
     GetPendingNodes,
@@ -20,6 +21,7 @@ from smartfeeds.service.authorization import (
     ResendPending,
     ResentRequests,
 )
+from smartfeeds.service.chat_follows import chat_subscriptions
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.service.subscription_states import REFUSAL, REQUEST, read_notice

@@ -14,19 +14,20 @@ from typing import Any
 
 from smartfeeds import system
 from smartfeeds.app.feature import Host
+from smartfeeds.chat.commands import NAME_CHARACTERS, Reply, joined_commands
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.core.rates import Rate
+from smartfeeds.core.text import cut
 from smartfeeds.errors import StoreError
 from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.approvals import explain
 from smartfeeds.features.bot.chat import ChatSettings
-from smartfeeds.features.bot.commands import run_command, unknown_command
-from smartfeeds.features.bot.conversation import Conversation, Reply, Tools
+from smartfeeds.features.bot.commands import COMMANDS, by_word, run_command, unknown_command
+from smartfeeds.features.bot.conversation import Conversation, Tools
 from smartfeeds.features.bot.delivery import ChatSender, parse_message_id
-from smartfeeds.features.bot.follows import KIND
-from smartfeeds.features.bot.render import NAME_CHARACTERS, Links, cut
+from smartfeeds.features.bot.render import Links
 from smartfeeds.features.bot.room_letters import ROOM, read_news, write_news
 from smartfeeds.features.bot.room_verifier import RoomVerifier
 from smartfeeds.features.bot.rooms import PASSWORD, Requester, Rooms
@@ -44,6 +45,7 @@ from smartfeeds.features.bot.stanzas import (
     encode_message,
     encode_receipt,
 )
+from smartfeeds.service.chat_follows import KIND
 from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.context import is_admin, refusal_of
 from smartfeeds.service.requests import Request
@@ -103,7 +105,8 @@ class Bot:
         )
         dispatcher.register(KIND, self.sender.kind())
         dispatcher.ownership.register(self)
-        self._tools = Tools(service, host.handle, dispatcher, links, self.rooms, self._introduce, host.parts)
+        commands = by_word(joined_commands(COMMANDS, host.chat))
+        self._tools = Tools(service, host.handle, dispatcher, links, self.rooms, self._introduce, host.parts, commands)
         person = Rate(settings.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
         self._limits = RateLimits(per_sender=person, per_domain=domain, clock=system.monotonic)

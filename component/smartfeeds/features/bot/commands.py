@@ -1,69 +1,36 @@
-"""The chat commands as one table: name, aliases in other languages, usage, summary, handler.
+"""The chat commands of the kernel as one table, and how a message becomes a command.
 
-A new command is a new row. The help, the look-up by name and the tests follow from the rows.
+A new command is a new row. The help, the look-up by name and the tests follow from the rows. Features bring tables of
+their own (`chat.commands`).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Iterable, Mapping
 
+from smartfeeds.chat.commands import ChatCommand, RefusalError, Reply, Rights, UsageError
+from smartfeeds.chat.grammar import split_command
+from smartfeeds.core.text import cut
 from smartfeeds.errors import FeedError
-from smartfeeds.features.bot import (
-    approvals,
-    blogs,
-    following,
-    outlines,
-    posting,
-    reading,
-    settling,
-    signing_in,
-    usages,
-)
-from smartfeeds.features.bot.conversation import Conversation, RefusalError, Reply, UsageError
+from smartfeeds.features.bot import approvals, following, outlines, posting, reading, usages
+from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import parse_message_id
-from smartfeeds.features.bot.grammar import split_command
-from smartfeeds.features.bot.render import cut
 from smartfeeds.texts import N_
 
 WORD_CHARACTERS = 40  # of a word that an answer repeats
 _GREETINGS = frozenset({"", "hi", "hello", "hallo", "hey", "?", "start"})
 
 
-class Rights(Enum):
-    """Who may use a command in a room, and whose rights it has."""
-
-    READ = "everybody, with the rights of the room"
-    ROOM = "owners and admins of the room, with the rights of the room"
-    AUTHOR = "everybody whom the room proves, with their own rights"
-
-
-Handler = Callable[[Conversation, str], Awaitable[Reply]]
-
-
-@dataclass(frozen=True, slots=True)
-class ChatCommand:
-    """A row of the table.
-
-    `aliases` are other names by language; they work in every language. `usage` is shown after an error and in the help.
-    `rights` are those that it has in a room. `hidden`: the overview does not list it.
-    """
-
-    name: str
-    usage: str
-    summary: str
-    run: Handler
-    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    rights: Rights = Rights.READ
-    hidden: bool = False
-
-
 async def explain_commands(c: Conversation, rest: str) -> Reply:
     """Explains one command, or lists all."""
-    command = COMMANDS_BY_WORD.get(split_command(rest).word)
+    commands = c.tools.commands
+    command = commands.get(split_command(rest).word)
     if command is not None:
         return Reply(f"{c.say(command.usage)}\n{c.say(command.summary)}")
     lines = [c.say("I deliver feeds by chat. You can write:")]
-    lines += [f"{c.say(row.usage)} - {c.say(row.summary)}" for row in COMMANDS if not row.hidden]
+    lines += [
+        f"{c.say(row.usage)} - {c.say(row.summary)}"
+        for word, row in commands.items()
+        if word == row.name and not row.hidden
+    ]
     lines.append(c.say("FEED is the name of a feed. Reply to an item to answer it. Details: help COMMAND"))
     return Reply(
         "\n".join(lines), tuple(c.offer(usage) for usage in (usages.LIST, usages.LATEST, usages.SUBSCRIPTIONS))
@@ -110,22 +77,6 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("lists the feeds that you follow"),
         reading.subscriptions,
         {"de": ("abos", "abonnements"), "en": ("subs",)},
-    ),
-    ChatCommand(
-        "follow",
-        usages.FOLLOW,
-        N_("delivers the new entries of a blog, such as follow https://blog.example/"),
-        blogs.follow,
-        {"de": ("folge", "folgen")},
-        rights=Rights.ROOM,
-    ),
-    ChatCommand(
-        "unfollow",
-        usages.UNFOLLOW,
-        N_("ends that; the blog is no longer fetched if nobody else subscribes"),
-        blogs.unfollow,
-        {"de": ("entfolge", "entfolgen")},
-        rights=Rights.ROOM,
     ),
     ChatCommand(
         "post",
@@ -176,21 +127,6 @@ COMMANDS: tuple[ChatCommand, ...] = (
         rights=Rights.ROOM,
     ),
     ChatCommand(
-        "conflicts",
-        usages.CONFLICTS,
-        N_("lists items that were changed in two places at once"),
-        settling.conflicts,
-        {"de": ("konflikte",)},
-    ),
-    ChatCommand(
-        "settle",
-        usages.SETTLE,
-        N_("shows the versions of an item with conflicts, and keeps one: its number, mine or theirs, or your text"),
-        settling.settle,
-        {"de": ("entscheide", "entscheiden")},
-        rights=Rights.ROOM,
-    ),
-    ChatCommand(
         "outline",
         usages.OUTLINE,
         N_("shows the order and the levels of the items of a feed"),
@@ -233,13 +169,6 @@ COMMANDS: tuple[ChatCommand, ...] = (
         rights=Rights.ROOM,
         hidden=True,
     ),
-    ChatCommand(
-        "login",
-        usages.LOGIN,
-        N_("signs you in to the web pages, which show the code"),
-        signing_in.login,
-        {"de": ("anmelden",)},
-    ),
     ChatCommand("join", N_("/join ROOM"), N_("brings me into a group chat"), following.join, {"de": ("beitreten",)}),
     ChatCommand(
         "leave",
@@ -250,11 +179,15 @@ COMMANDS: tuple[ChatCommand, ...] = (
         rights=Rights.ROOM,
     ),
 )
-COMMANDS_BY_WORD: Mapping[str, ChatCommand] = {
-    word: row
-    for row in COMMANDS
-    for word in (row.name, *(alias for aliases in row.aliases.values() for alias in aliases))
-}
+
+
+def by_word(commands: Iterable[ChatCommand]) -> Mapping[str, ChatCommand]:
+    """Returns commands by their names and their other names."""
+    return {
+        word: row
+        for row in commands
+        for word in (row.name, *(alias for aliases in row.aliases.values() for alias in aliases))
+    }
 
 
 async def run_command(c: Conversation) -> Reply | None:
@@ -269,7 +202,7 @@ async def run_command(c: Conversation) -> Reply | None:
     except RefusalError as error:
         return Reply(str(error), done=False)
     word, rest = split_command(c.message.text)
-    command = COMMANDS_BY_WORD.get("help" if word in _GREETINGS else word)
+    command = c.tools.commands.get("help" if word in _GREETINGS else word)
     if command is None:
         return None
     if command.rights is Rights.ROOM and not c.may_change:

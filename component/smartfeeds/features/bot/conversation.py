@@ -3,25 +3,27 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from smartfeeds.chat.commands import ChatCommand, Offer, RefusalError, Reply
+from smartfeeds.chat.grammar import quote
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.chat import ChatRow, ChatSettings
-from smartfeeds.features.bot.follows import consumer_of, list_follows
-from smartfeeds.features.bot.grammar import quote
 from smartfeeds.features.bot.render import Links
 from smartfeeds.features.bot.rooms import Rooms
+from smartfeeds.features.bot.schedule import format_local
 from smartfeeds.features.bot.stanzas import ChatMessage
 from smartfeeds.parts import Parts
 from smartfeeds.service.answers import ask
+from smartfeeds.service.chat_follows import consumer_of, list_follows
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.texts import ENGLISH, N_, Texts
 
 T = TypeVar("T")
@@ -45,34 +47,10 @@ _NO_AUTHOR = N_("This room does not prove to me who you are. To publish in your 
 _OTHER_ERROR = N_("That did not work.")
 
 
-class Offer(NamedTuple):
-    """A command to offer as a button (XEP-0439). Without a label the button shows the command."""
-
-    command: str
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer: its text, and its buttons. `done` is false if the message had no effect because of an error."""
-
-    text: str
-    offers: tuple[Offer, ...] = ()
-    done: bool = True
-
-
 def command_text(texts: Texts, usage: str, *words: str) -> str:
     """Returns a command as users type it. `usage` is a text of `usages`."""
     verb = texts.say(usage).split()[0]
     return " ".join([verb, *map(quote, words)])
-
-
-class UsageError(Exception):
-    """The arguments are wrong. The text, if any, is already in the user's language; the usage is shown below it."""
-
-
-class RefusalError(Exception):
-    """The command cannot be followed. The text is already in the user's language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +58,8 @@ class Tools:
     """The parts of the service that commands use.
 
     `handle` answers a request within the limits of the operator. `introduce` asks a person to take the bot into their
-    contacts. `parts` has what other features run.
+    contacts. `parts` has what other features run. `commands` has all commands by each of their words, in the order of
+    the help.
     """
 
     service: FeedService
@@ -90,16 +69,15 @@ class Tools:
     rooms: Rooms
     introduce: Callable[[str], object]
     parts: Parts
+    commands: Mapping[str, ChatCommand]
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One message and its author.
+    """One message and its author (`chat.commands.Chat`).
 
-    `actor` is the bare JID of a person, or of a room: in a room all can see the answers, so the rights of the room
-    count and not those of the occupant. `may_change` is false for occupants who are not its owners or admins.
-    `author` is the bare JID of the person who wrote, None if the room does not prove it. `addressed`: the message
-    begins with the bot's nick.
+    `may_change` is false for occupants of a room who are not its owners or admins. `addressed`: the message begins with
+    the bot's nick.
     """
 
     actor: Jid
@@ -152,6 +130,26 @@ class Conversation:
             return self.say(text)
         details = f" ({error.text})" if error.text and self.texts.language == ENGLISH else ""
         return self.say(_OTHER_ERROR) + details
+
+    def local_time(self, time_us: int) -> str:
+        """Returns a time by the clock on the wall of the user."""
+        return format_local(time_us, self.settings.zone)
+
+    def part(self, kind: type[T]) -> T:
+        """Returns what a feature runs, by its type."""
+        return self.tools.parts.get(kind)
+
+    async def read(self, work: Callable[[ReadTx, Context], T]) -> T:
+        """Returns the result of a read. Raises StoreError."""
+        return await self.tools.service.read(work, turn=self.jid)
+
+    async def subscribe(self, feed: str) -> Reply:
+        """Delivers the new items of a feed to the actor. Raises FeedError, StoreError."""
+        return await self.tools.commands["subscribe"].run(self, quote(feed))
+
+    async def unsubscribe(self, feed: str) -> Reply:
+        """Ends the delivery of a feed. Raises FeedError, StoreError."""
+        return await self.tools.commands["unsubscribe"].run(self, quote(feed))
 
     async def ask(self, request: Request, kind: type[T]) -> T:
         """Returns the response of the service. Raises FeedError, StoreError."""

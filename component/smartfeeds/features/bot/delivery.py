@@ -36,12 +36,12 @@ from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
-from smartfeeds.features.bot.follows import chat_subscriptions
 from smartfeeds.features.bot.render import Links, render_item, render_list
 from smartfeeds.features.bot.schedule import due_us
 from smartfeeds.features.bot.stanzas import MessageKind, OutgoingChat, encode_message
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.formats.xml import Element
+from smartfeeds.service.chat_follows import chat_subscriptions
 from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.feeds import FeedService

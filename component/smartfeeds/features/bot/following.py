@@ -4,15 +4,17 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
+from smartfeeds.chat.commands import NAME_CHARACTERS, Offer, Reply, UsageError
+from smartfeeds.chat.grammar import arguments, view_name
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import SubscriptionState
+from smartfeeds.core.text import cut
 from smartfeeds.features.bot.chat import DAILY, Digest
-from smartfeeds.features.bot.conversation import Conversation, Offer, Reply, UsageError
-from smartfeeds.features.bot.follows import follow, unfollow
-from smartfeeds.features.bot.grammar import arguments, view_name
-from smartfeeds.features.bot.render import NAME_CHARACTERS, cut, feed_name, render_item
+from smartfeeds.features.bot.conversation import Conversation
+from smartfeeds.features.bot.render import feed_name, render_item
 from smartfeeds.features.bot.schedule import find_zone, format_minute, parse_minute, parse_quiet
 from smartfeeds.features.bot.usages import HELP, LATEST, SUBSCRIPTIONS, UNSUBSCRIBE
+from smartfeeds.service.chat_follows import follow, unfollow
 from smartfeeds.texts import LANGUAGES, N_, Texts
 
 OFF = frozenset({"off", "aus"})

@@ -6,12 +6,13 @@ Items are named by a code of their id. The number of a line would be that of ano
 import asyncio
 import hashlib
 
+from smartfeeds.chat.commands import NAME_CHARACTERS, RefusalError, Reply, UsageError
+from smartfeeds.chat.grammar import arguments
 from smartfeeds.core.model import Item
+from smartfeeds.core.text import cut
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.bot.conversation import Conversation, RefusalError, Reply, UsageError
-from smartfeeds.features.bot.grammar import arguments
+from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.reading import more
-from smartfeeds.features.bot.render import NAME_CHARACTERS, cut
 from smartfeeds.features.bot.usages import MOVE, OUTLINE
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.placing import GetOutline, MoveItem, OutlineShown

@@ -9,15 +9,15 @@ from functools import partial
 
 from lxml import etree
 
+from smartfeeds.chat.commands import NAME_CHARACTERS, TITLE_CHARACTERS, RefusalError, Reply, UsageError
+from smartfeeds.chat.grammar import take, view_name
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item, Node
-from smartfeeds.core.text import is_language_tag
+from smartfeeds.core.text import cut, is_language_tag
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.bot.conversation import Conversation, RefusalError, Reply, UsageError
+from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import find_item, parse_message_id
-from smartfeeds.features.bot.grammar import take, view_name
 from smartfeeds.features.bot.reading import pull_newest
-from smartfeeds.features.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
 from smartfeeds.features.bot.usages import DELETE
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS

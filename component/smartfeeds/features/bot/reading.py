@@ -3,18 +3,19 @@
 import asyncio
 from functools import partial
 
+from smartfeeds.chat.commands import NAME_CHARACTERS, Offer, Reply, UsageError
+from smartfeeds.chat.grammar import READ_CHARACTERS, arguments, view_name
 from smartfeeds.core.filters import MAX_QUERY_WORDS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node, Subscription, SubscriptionState
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.text import words
+from smartfeeds.core.text import cut, words
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.bot.conversation import Conversation, Offer, Reply, UsageError
-from smartfeeds.features.bot.follows import list_follows
-from smartfeeds.features.bot.grammar import READ_CHARACTERS, arguments, view_name
-from smartfeeds.features.bot.render import NAME_CHARACTERS, TEXT_CHARACTERS, cut, feed_name, render_item, render_line
+from smartfeeds.features.bot.conversation import Conversation
+from smartfeeds.features.bot.render import TEXT_CHARACTERS, feed_name, render_item, render_line
 from smartfeeds.features.bot.usages import LATEST, LIST, SHOW, SUBSCRIBE, SUBSCRIPTIONS, UNSUBSCRIBE
 from smartfeeds.service import requests as r
+from smartfeeds.service.chat_follows import list_follows
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.store.base import ReadTx
 

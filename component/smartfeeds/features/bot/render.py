@@ -2,17 +2,15 @@
 
 from dataclasses import dataclass
 
+from smartfeeds.chat.commands import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.text import cut as cut
+from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, xmpp_uri
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.texts import Texts
 
-TITLE_CHARACTERS = 200
 TEXT_CHARACTERS = 600
-NAME_CHARACTERS = 100
-LINK_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, slots=True)

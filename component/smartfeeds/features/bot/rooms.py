@@ -26,9 +26,9 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.delivery import PASSED_ON_S
-from smartfeeds.features.bot.follows import unfollow_all
 from smartfeeds.features.bot.room_letters import RoomNews
 from smartfeeds.features.bot.stanzas import ChatMessage, RoomInvitation, RoomPresence, encode_join, encode_leave
+from smartfeeds.service.chat_follows import unfollow_all
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from smartfeeds.app.feature import Feature
 
 if TYPE_CHECKING:
+    from smartfeeds.chat.commands import ChatTable
     from smartfeeds.features.conflicts.http import Conflicts
     from smartfeeds.http.side import HttpSide
     from smartfeeds.service.use_cases import UseCases
@@ -29,6 +30,12 @@ def _http() -> "HttpSide[Conflicts]":
     return HTTP
 
 
+def _chat() -> "ChatTable":
+    from smartfeeds.features.conflicts.chat import CHAT
+
+    return CHAT
+
+
 CONFLICTS = Feature(
     "conflicts",
     needs=("authoring", "pages"),
@@ -36,4 +43,5 @@ CONFLICTS = Feature(
     use_cases=_use_cases,
     xmpp=_xmpp,
     http=_http,
+    chat=_chat,
 )

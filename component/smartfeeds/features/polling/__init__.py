@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from smartfeeds.app.feature import Feature, Host, Running, Section
 
 if TYPE_CHECKING:
+    from smartfeeds.chat.commands import ChatTable
     from smartfeeds.features.polling.http import SourcePushEndpoint
     from smartfeeds.http.side import HttpSide
     from smartfeeds.service.resources import Resource
@@ -53,6 +54,12 @@ def _run(host: Host) -> Running:
     return run_polling(host)
 
 
+def _chat() -> "ChatTable":
+    from smartfeeds.features.polling.chat import CHAT
+
+    return CHAT
+
+
 POLLING = Feature(
     "polling",
     needs=("callbacks",),
@@ -63,4 +70,5 @@ POLLING = Feature(
     row_readers=_row_readers,
     http=_http,
     resources=_resources,
+    chat=_chat,
 )

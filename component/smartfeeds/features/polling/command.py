@@ -32,7 +32,6 @@ from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.bot.follows import follow
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.checking import SourceReport, check_source
 from smartfeeds.features.polling.own_lists import add_list
@@ -65,6 +64,7 @@ from smartfeeds.features.polling.sources import (
 from smartfeeds.features.prefetch.enclosure import parse_rule
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
+from smartfeeds.service.chat_follows import follow
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node
 from smartfeeds.service.resources import Row

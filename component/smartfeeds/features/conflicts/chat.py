@@ -8,13 +8,22 @@ import asyncio
 import hashlib
 from urllib.parse import unquote
 
+from smartfeeds.chat.commands import (
+    NAME_CHARACTERS,
+    TITLE_CHARACTERS,
+    Chat,
+    ChatCommand,
+    ChatTable,
+    Offer,
+    RefusalError,
+    Reply,
+    Rights,
+    UsageError,
+)
+from smartfeeds.chat.grammar import arguments, take
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.text import cut
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.bot.conversation import Conversation, Offer, RefusalError, Reply, UsageError
-from smartfeeds.features.bot.grammar import arguments, take
-from smartfeeds.features.bot.render import NAME_CHARACTERS, TITLE_CHARACTERS, cut
-from smartfeeds.features.bot.schedule import format_local
-from smartfeeds.features.bot.usages import CONFLICTS, SETTLE
 from smartfeeds.features.conflicts.requests import (
     CombinedText,
     ConflictedItem,
@@ -28,6 +37,8 @@ from smartfeeds.service.syncing import endpoint
 from smartfeeds.sync.record import Version
 from smartfeeds.texts import N_
 
+CONFLICTS = N_("conflicts FEED")
+SETTLE = N_("settle FEED [CODE] [NUMBER] [TEXT]")
 LISTED = 20  # items of one answer; when some are settled, the next ones appear
 SHOWN = 9  # versions of one answer; the others stay in conflict
 _CODE_DIGITS = 6
@@ -37,7 +48,7 @@ _THEIRS = frozenset({"theirs", "andere"})
 _CHANGED = N_("The item has changed meanwhile. To see its versions: {command}")
 
 
-async def conflicts(c: Conversation, rest: str) -> Reply:
+async def conflicts(c: Chat, rest: str) -> Reply:
     """Lists the items of a feed that have conflicts."""
     tokens = arguments(rest)
     if len(tokens) != 1:
@@ -54,7 +65,7 @@ async def conflicts(c: Conversation, rest: str) -> Reply:
     return Reply("\n".join(lines), tuple(Offer(step) for step in steps[:_BUTTONS]))
 
 
-async def settle(c: Conversation, rest: str) -> Reply:
+async def settle(c: Chat, rest: str) -> Reply:
     """Shows the versions of an item, or keeps one of them. Without a code it is the first item with conflicts.
 
     A text behind the number replaces the text of that version: the author combines several versions in it.
@@ -73,7 +84,7 @@ async def settle(c: Conversation, rest: str) -> Reply:
     return await (_keep(c, feed, entry, choice, text) if choice else _show(c, feed, entry))
 
 
-async def _show(c: Conversation, feed: str, entry: ConflictedItem) -> Reply:
+async def _show(c: Chat, feed: str, entry: ConflictedItem) -> Reply:
     versions = entry.versions[:SHOWN]
     title, *lines = await asyncio.to_thread(
         lambda: [_title(entry.version) or entry.item.id, *(_describe(c, version) for _, version in versions)]
@@ -91,7 +102,7 @@ async def _show(c: Conversation, feed: str, entry: ConflictedItem) -> Reply:
     return Reply("\n".join([head, *(f"{n}. {line}" for n, line in enumerate(lines, 1)), *tail]), tuple(offers))
 
 
-async def _keep(c: Conversation, feed: str, entry: ConflictedItem, choice: str, text: str) -> Reply:
+async def _keep(c: Chat, feed: str, entry: ConflictedItem, choice: str, text: str) -> Reply:
     versions = entry.versions[:SHOWN]
     number = _number_of(c, [version for _, version in versions], choice)
     decided = tuple(tag for tag, _ in versions[1:])
@@ -114,7 +125,7 @@ async def _keep(c: Conversation, feed: str, entry: ConflictedItem, choice: str, 
     return Reply(settled, (c.offer(CONFLICTS, feed),))
 
 
-def _number_of(c: Conversation, versions: list[Version], choice: str) -> int:
+def _number_of(c: Chat, versions: list[Version], choice: str) -> int:
     """The place of the version that a choice names. Raises RefusalError, UsageError."""
     word = choice.casefold()
     if word in _MINE | _THEIRS:
@@ -127,12 +138,12 @@ def _number_of(c: Conversation, versions: list[Version], choice: str) -> int:
     return int(word) - 1
 
 
-async def _entries(c: Conversation, feed: str) -> tuple[ConflictedItem, ...]:
+async def _entries(c: Chat, feed: str) -> tuple[ConflictedItem, ...]:
     request = ListConflicts(c.actor, c.service, feed, ResultSetRequest(max=str(LISTED)))
     return (await c.ask(request, ConflictList)).entries
 
 
-def _none(c: Conversation, feed: str) -> Reply:
+def _none(c: Chat, feed: str) -> Reply:
     return Reply(c.say("No item of {feed} has a conflict.", feed=cut(feed, NAME_CHARACTERS)))
 
 
@@ -145,13 +156,35 @@ def _title(version: Version) -> str:
     return cut(read_meta(version.payload).body, TITLE_CHARACTERS)
 
 
-def _is_own(c: Conversation, version: Version) -> bool:
+def _is_own(c: Chat, version: Version) -> bool:
     return version.top.by == endpoint(c.service, c.jid)
 
 
-def _describe(c: Conversation, version: Version) -> str:
+def _describe(c: Chat, version: Version) -> str:
     """A version on one line: its author, its time, and its text."""
     author = c.say("you") if _is_own(c, version) else cut(unquote(version.top.by), NAME_CHARACTERS)
-    when = "" if version.top.when_us is None else format_local(version.top.when_us, c.settings.zone)
+    when = "" if version.top.when_us is None else c.local_time(version.top.when_us)
     facts = ", ".join(part for part in (author, when, c.say("deleted") if version.deleted.on else "") if part)
     return f"{facts}: {cut(read_meta(version.payload).text, TITLE_CHARACTERS)}"
+
+
+CHAT = ChatTable(
+    (
+        ChatCommand(
+            "conflicts",
+            CONFLICTS,
+            N_("lists items that were changed in two places at once"),
+            conflicts,
+            {"de": ("konflikte",)},
+        ),
+        ChatCommand(
+            "settle",
+            SETTLE,
+            N_("shows the versions of an item with conflicts, and keeps one: its number, mine or theirs, or your text"),
+            settle,
+            {"de": ("entscheide", "entscheiden")},
+            rights=Rights.ROOM,
+        ),
+    ),
+    before="outline",
+)

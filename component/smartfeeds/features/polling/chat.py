@@ -1,20 +1,29 @@
 """The commands for feeds of other servers: follow and unfollow by web address (SRC-083, SRC-084).
 
-A feed becomes a node that the author owns, and the node is delivered as `following.subscribe` does. A feed that an open
-node has already is not requested a second time.
+A feed becomes a node that the author owns, and the node is delivered as the command `subscribe` does. A feed that an
+open node has already is not requested a second time.
 """
 
 from dataclasses import replace
 from typing import Final
 
+from smartfeeds.chat.commands import (
+    LINK_CHARACTERS,
+    NAME_CHARACTERS,
+    SUBSCRIBE,
+    TITLE_CHARACTERS,
+    Chat,
+    ChatCommand,
+    ChatTable,
+    RefusalError,
+    Reply,
+    Rights,
+    UsageError,
+)
+from smartfeeds.chat.grammar import arguments
+from smartfeeds.core.text import cut
 from smartfeeds.core.web_address import address_key, read_address
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.bot.conversation import Conversation, RefusalError, Reply, UsageError
-from smartfeeds.features.bot.following import subscribe, unsubscribe
-from smartfeeds.features.bot.follows import list_follows
-from smartfeeds.features.bot.grammar import arguments, quote
-from smartfeeds.features.bot.render import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS, cut
-from smartfeeds.features.bot.usages import SUBSCRIBE
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.polling.requests import (
@@ -25,9 +34,12 @@ from smartfeeds.features.polling.requests import (
     SourcesEnded,
     SourceShown,
 )
+from smartfeeds.service.chat_follows import list_follows
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_
 
+FOLLOW: Final = N_("follow ADDRESS [NAME]")
+UNFOLLOW: Final = N_("unfollow FEED")
 _SENTENCE_ENDS: Final = ".,;:!?\u2026"
 # What a person can do about a refusal; `name` is the node, `url` the address.
 _REFUSALS: Final = {
@@ -38,7 +50,7 @@ _REFUSALS: Final = {
 _TAKEN: Final = N_("Another feed has the name {name}. Choose a name: follow {url} NAME")
 
 
-async def follow(c: Conversation, rest: str) -> Reply:
+async def follow(c: Chat, rest: str) -> Reply:
     """Delivers the new entries of a feed of another server."""
     words = arguments(rest)
     url = _address_in(words[0]) if words else ""
@@ -57,11 +69,11 @@ async def follow(c: Conversation, rest: str) -> Reply:
         if text is None:
             raise
         raise RefusalError(c.say(text, url=cut(url, LINK_CHARACTERS))) from None
-    reply = await subscribe(c, quote(node))
+    reply = await c.subscribe(node)
     return replace(reply, text=f"{head}\n{reply.text}" if head else reply.text)
 
 
-async def _node_of(c: Conversation, url: str, name: str, insecure: str) -> tuple[str, str]:
+async def _node_of(c: Chat, url: str, name: str, insecure: str) -> tuple[str, str]:
     """The node of the feed at an address, and what was found there. Raises FeedError, RefusalError.
 
     `insecure` is the address without TLS, "" if the person has chosen a scheme.
@@ -69,9 +81,9 @@ async def _node_of(c: Conversation, url: str, name: str, insecure: str) -> tuple
     node = await _known_node(c, url)
     if node:
         return node, ""
-    feed = await c.tools.parts.get(FeedFinder).find(url, by_admin=c.is_admin)
+    feed = await c.part(FeedFinder).find(url, by_admin=c.is_admin)
     if feed.is_silent and insecure:
-        second = await c.tools.parts.get(FeedFinder).find(insecure, by_admin=c.is_admin)
+        second = await c.part(FeedFinder).find(insecure, by_admin=c.is_admin)
         feed = feed if second.problem else second
     if feed.problem:
         reason = c.texts.message(feed.problem)
@@ -82,11 +94,11 @@ async def _node_of(c: Conversation, url: str, name: str, insecure: str) -> tuple
     return node, head
 
 
-async def _known_node(c: Conversation, url: str) -> str:
+async def _known_node(c: Chat, url: str) -> str:
     return (await c.ask(FindSourceNode(c.actor, c.service, url), SourceNode)).node
 
 
-async def _add(c: Conversation, url: str, name: str) -> str:
+async def _add(c: Chat, url: str, name: str) -> str:
     request = AddSource(c.actor, c.service, name, url=url, may_create=True)
     try:
         source = (await c.ask(request, SourceShown)).source
@@ -97,18 +109,18 @@ async def _add(c: Conversation, url: str, name: str) -> str:
         shown = cut(name, NAME_CHARACTERS)
         raise RefusalError(c.say(_TAKEN, name=shown, url=cut(url, LINK_CHARACTERS))) from None
     # Before the subscription begins: what the feed has already is not news.
-    await c.tools.parts.get(FeedFinder).poll(source)
+    await c.part(FeedFinder).poll(source)
     return source.node
 
 
-async def unfollow(c: Conversation, rest: str) -> Reply:
+async def unfollow(c: Chat, rest: str) -> Reply:
     """Ends the delivery of a feed of another server. It is no longer fetched if nobody else subscribes to it."""
     words = arguments(rest)
     if len(words) != 1:
         raise UsageError
     url = _address_in(words[0])
-    node = await c.tools.service.read(lambda tx, _context: _followed_node(tx, c.jid, words[0], url), turn=c.jid)
-    reply = await unsubscribe(c, quote(node))
+    node = await c.read(lambda tx, _context: _followed_node(tx, c.jid, words[0], url))
+    reply = await c.unsubscribe(node)
     if c.author is None:
         return reply
     request = EndUnreadSources(c.author.bare, c.service, node)
@@ -134,3 +146,26 @@ def _followed_node(tx: ReadTx, jid: str, text: str, url: str) -> str:
 def _address_in(text: str) -> str:
     """The web address that a person means, "" if the text is none. The end of a sentence may follow it."""
     return read_address(text.rstrip(_SENTENCE_ENDS))
+
+
+CHAT = ChatTable(
+    (
+        ChatCommand(
+            "follow",
+            FOLLOW,
+            N_("delivers the new entries of a blog, such as follow https://blog.example/"),
+            follow,
+            {"de": ("folge", "folgen")},
+            rights=Rights.ROOM,
+        ),
+        ChatCommand(
+            "unfollow",
+            UNFOLLOW,
+            N_("ends that; the blog is no longer fetched if nobody else subscribes"),
+            unfollow,
+            {"de": ("entfolge", "entfolgen")},
+            rights=Rights.ROOM,
+        ),
+    ),
+    before="post",
+)

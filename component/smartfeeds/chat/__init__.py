@@ -1,0 +1,1 @@
+"""What chat commands are, whichever part of the service brings them."""

@@ -41,6 +41,7 @@ from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.personal import PersonalData
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.sqlite import SqliteStore
@@ -339,9 +340,9 @@ async def test_erasure_that_waits_searches_the_tables_once(world: World, monkeyp
     searches: list[str] = []
     mention_rows = privacy_rows.mention_rows
 
-    def count(tx: WriteTx, person: Person) -> object:
+    def count(tx: WriteTx, data: PersonalData, person: Person) -> object:
         searches.append(person.jid)
-        return mention_rows(tx, person)
+        return mention_rows(tx, data, person)
 
     monkeypatch.setattr(privacy_rows, "mention_rows", count)
     await world.cut()
@@ -387,7 +388,7 @@ async def test_status_names_followers(world: World) -> None:
 async def exported(world: World) -> dict[str, bytes]:
     """The files of an export of a store with few items."""
     items = await world.service.read(partial(export_items, person=PERSON, after_no=0))
-    rows = await world.service.read(lambda tx, _: export_rows(tx, PERSON))
+    rows = await world.service.read(lambda tx, context: export_rows(tx, context, PERSON))
     files = await world.service.read(lambda _, context: write_parts(context, PERSON, rows, *items[:3]))
     return {name: b"".join(pieces) for name, pieces in files}
 

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from smartfeeds.app.opening import all_use_cases
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import Slice
@@ -34,12 +35,12 @@ from smartfeeds.features.privacy import postgres_scrub
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
-from smartfeeds.features.privacy.person_columns import PERSON_COLUMNS, JidUse
 from smartfeeds.features.privacy.postgres_scrub import scrub_postgres
 from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, check_admitted
+from smartfeeds.service.personal import JidUse
 from smartfeeds.service.publishing import publish
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
@@ -56,6 +57,7 @@ SPELLINGS = (JID, ONCE, TWICE, JID.replace("@", "\\40"), JID.split("@")[0])
 ENGINES = ("sqlite", "postgres")
 LIKED = "urn:xmpp:microblog:0"
 # The columns that hold digests, tokens or numbers in place of a JID, and names of nodes, which cannot change.
+COLUMNS = {table.name: table.columns for table in all_use_cases().hooks.personal_data.tables.values()}
 NOT_FILLED = {("facet", "facet"), ("word", "tokens"), ("erasure", "digest"), ("erasure", "report")}
 
 # Rows of tables that the requests of this test do not fill. BOB's rows name the person, too.
@@ -194,7 +196,7 @@ def replace(tx: WriteTx, table: str, column: str, value: str | bytes, where: str
 
 
 async def fill(world: World) -> None:
-    """Names the person in every column of PERSON_COLUMNS."""
+    """Names the person in every column that may hold a JID."""
     await world.create()
     for who in (JID, BOB):
         await world.affiliate(who, "publisher")
@@ -245,7 +247,7 @@ async def fill(world: World) -> None:
 def columns_with(tx: ReadTx) -> set[tuple[str, str]]:
     """The tables and columns that name the person in plain text."""
     found = set()
-    for table, columns in PERSON_COLUMNS.items():
+    for table, columns in COLUMNS.items():
         for column in columns:
             rows = tx.db.rows(f"SELECT {column} FROM {table}")
             values = [row[0] for row in rows if row[0] is not None]
@@ -280,7 +282,7 @@ async def test_no_column_names_the_person(engine: str, request: pytest.FixtureRe
             before = await world.store.read(columns_with)
             personal = {
                 (table, column)
-                for table, columns in PERSON_COLUMNS.items()
+                for table, columns in COLUMNS.items()
                 for column, use in columns.items()
                 if use is not JidUse.NODE
             }

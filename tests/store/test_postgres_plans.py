@@ -21,6 +21,7 @@ import pytest
 from psycopg import sql
 
 import smartfeeds
+from smartfeeds.app.opening import all_use_cases
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
 from smartfeeds.core.contacts import Contact, ContactState
@@ -67,6 +68,7 @@ from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
 from smartfeeds.features.privacy.rows import PersonRow
+from smartfeeds.service.personal import PersonalData
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine
@@ -110,7 +112,7 @@ _WHOLE = {
     "totals": "for statistics; the cost is that of the nodes",
     "changed_nodes": "sorts the hidden nodes that a user may read",
     "polling.sources_of_list": "the cost is that of the sources",
-    "privacy.sources_of_person": "the cost is that of the sources",
+    "polling.named_after": "the cost is that of the sources",
     "polling.sources_naming": "the cost is that of the sources, when one is added or looked up by its address",
     "polling.states": "the cost is that of the sources, or of the subscriptions to hubs",
     "polling.pull_back": "the cost is that of the sources, at the start of the service",
@@ -226,6 +228,7 @@ class RecordingSession(PostgresSession):
 
 # A value for each type of a parameter of `ReadTx`.
 PERSON = Person("u4@x.example")
+PERSONAL = all_use_cases().hooks.personal_data
 ITEM = Item(2, "i2", 1, 1, b"", "a@x")
 TARGET = PushTarget(PushKind.HUB, "https://a.example/hub", "https://a.example/f", "", "")
 SOURCE_PUSH = new_push(1, PushOffer((TARGET,)), "token", "s", 5)
@@ -248,6 +251,7 @@ SAMPLES: dict[object, object] = {
     Order: Order.MODIFIED,
     Item: ITEM,
     Person: PERSON,
+    PersonalData: PERSONAL,
     FeedFile: feed_file(1),
     Consumer: Consumer(1, PUSH),
     CallbackKind: HUB,
@@ -465,8 +469,10 @@ def _write_erasures(tx: WriteTx) -> None:
     tx.rename_item(1, 2, "renamed", "")
     tx.replace_content(2, b"", b"")
     tx.forget_versions(1, ITEM)
-    privacy_rows.remove_rows(tx, [PersonRow("chat", "jid", ("a@x",), "a@x")])
-    privacy_rows.replace_texts(tx, [PersonRow("purge", "actor", (1,), "u4@x.example")], PERSON, "gone@x")
+    privacy_rows.remove_rows(tx, [PersonRow(PERSONAL.tables["chat"], "jid", ("a@x",), "a@x")])
+    privacy_rows.replace_texts(
+        tx, [PersonRow(PERSONAL.tables["purge"], "actor", (1,), "u4@x.example")], PERSON, "gone@x"
+    )
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from smartfeeds.recent import RecentRates
     from smartfeeds.service.answers import Handle
     from smartfeeds.service.feeds import FeedService
+    from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.requests import Answer, Request
     from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases
@@ -154,6 +155,8 @@ class Feature:
     and returns one. Of several features the first one adds last."""
     use_cases: "Callable[[], UseCases] | None" = None
     """The requests that it answers."""
+    hooks: "Callable[[], Hooks] | None" = None
+    """What it adds to the use cases of the kernel, and its tables."""
     xmpp: "Callable[[], XmppSide] | None" = None
     """What it does over XMPP."""
     http: "Callable[[], HttpSide[Any]] | None" = None

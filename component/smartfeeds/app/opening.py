@@ -60,8 +60,10 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def all_use_cases() -> UseCases:
-    """Returns the use cases of the kernel and of all features."""
-    return reduce(or_, (feature.use_cases() for feature in FEATURES if feature.use_cases is not None), KERNEL)
+    """Returns the use cases of the kernel and of all features, with their hooks."""
+    use_cases = [feature.use_cases() for feature in FEATURES if feature.use_cases is not None]
+    hooks = [UseCases(hooks=feature.hooks()) for feature in FEATURES if feature.hooks is not None]
+    return reduce(or_, [*use_cases, *hooks], KERNEL)
 
 
 def all_row_readers() -> list[RowReader]:

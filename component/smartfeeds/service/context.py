@@ -19,6 +19,7 @@ from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_split
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.features.attachments.names import canonical_name, follows_target, target_node
 from smartfeeds.features.prefetch.enclosure import PrefetchPlan
+from smartfeeds.service.hooks import NO_HOOKS, Hooks
 from smartfeeds.store.base import ReadTx, WriteTx
 
 REQUEST_MARGIN_BYTES = 16_384  # what stands around an item
@@ -102,7 +103,8 @@ class Context:
     """One run of a use case. It collects what must happen after the commit, because the store may run a use case twice.
 
     `changed` are the numbers of the nodes with changes to deliver, `degraded` the cursors whose checksum did not match.
-    `damaged` are the node, id and time of change of the damaged items that were read (`service.damage`).
+    `damaged` are the node, id and time of change of the damaged items that were read (`service.damage`). `hooks` are
+    what features do in use cases of the kernel.
     """
 
     policy: Policy
@@ -111,6 +113,7 @@ class Context:
     changed: set[int] = field(default_factory=set)
     degraded: set[Cursor] = field(default_factory=set)
     damaged: tuple[tuple[str, str, int], ...] = ()
+    hooks: Hooks = NO_HOOKS
 
 
 @dataclass(frozen=True, slots=True)

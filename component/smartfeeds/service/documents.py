@@ -8,9 +8,6 @@ from smartfeeds.core.page import PagePlan
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.view import BARE, SMART, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.mirrors import rows as stored_mirrors
-from smartfeeds.features.mirrors.mirror import Direction
-from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.prefetch.local_files import local_files_of
 from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node, view_of
 from smartfeeds.service.pulls import edge_of, key_of, read_page
@@ -37,7 +34,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     page = Page(request.node, whole, result_set, node.options.shows_publisher)
     outline = outline_of(tx, node.name) if request.outline else b""
     if not items:
-        return FeedPage(node, view, version, public, page, origins=origins_of(tx, node, view), outline=outline)
+        return FeedPage(node, view, version, public, page, origins=origins_of(tx, context, node, view), outline=outline)
     before = None
     if request.both_sides and result_set.index != 0:
         edge = Edge(key_of(view.order, items[0]), items[0].item_no - 1)
@@ -51,7 +48,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         newer=_newer(tx, context, located, page_plan, result_set, items),
         older=before is not None,
         before_us=None if before is None else key_of(view.order, before),
-        origins=origins_of(tx, node, view),
+        origins=origins_of(tx, context, node, view),
         local_files=local_files_of(tx, context, node, whole) if request.local else (),
         outline=outline,
     )
@@ -81,20 +78,14 @@ def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
     return LocatedNode(node, view, access)
 
 
-def origins_of(tx: ReadTx, node: Node, view: View) -> tuple[FeedOrigin, ...]:
+def origins_of(tx: ReadTx, context: Context, node: Node, view: View) -> tuple[FeedOrigin, ...]:
     """The feeds elsewhere that fill a node, for readers of sync data, who may follow them too (FS-021, SSE-015).
 
     An address with a secret of the operator is left out: without the secret it would lead nowhere.
     """
     if not view.sync:
         return ()
-    mirrors = [row.mirror for row in stored_mirrors.mirrors(tx) if row.mirror.node == node.name]
-    origins = [FeedOrigin(one.address) for one in mirrors if Direction.IN in one.direction.ways]
-    origins += [
-        FeedOrigin(one.url, one.progress.title)
-        for one in source_rows.sources_of(tx, node.name)
-        if not one.settings.user
-    ]
+    origins = [FeedOrigin(one.address, one.title) for one in context.hooks.origins_of(tx, node.name) if one.shown]
     return tuple(one for one in origins if without_secrets(one.address) == one.address)
 
 

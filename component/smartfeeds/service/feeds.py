@@ -22,6 +22,7 @@ from smartfeeds.service import (
     consumer_requests,
     discovery,
     documents,
+    hooks,
     managed_nodes,
     nodes,
     placing,
@@ -114,6 +115,7 @@ KERNEL: Final = UseCases(
     _WRITES,
     pulls=frozenset({r.Pull, r.PullFeed, r.GetItem}),
     limited=frozenset({r.Publish, r.Retract, placing.MoveItem}),
+    hooks=hooks.KERNEL,
 )
 
 
@@ -212,7 +214,7 @@ class FeedService:
             _WRITE_SECONDS.observe(perf_counter() - began_s)
 
     def _context(self) -> Context:
-        return Context(self.policy, self._clock(), self._new_id)
+        return Context(self.policy, self._clock(), self._new_id, hooks=self.use_cases.hooks)
 
 
 def _admitted(tx: TxT, context: Context, use_case: Callable[..., T], request: r.Request) -> T:

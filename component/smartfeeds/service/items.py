@@ -9,7 +9,6 @@ from smartfeeds.core.model import Item, Node, NodeEvent, NodeState
 from smartfeeds.core.options import SSE
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.attachments.names import AttachmentTarget, summary_name
-from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.formats.atom import tombstone
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
@@ -127,7 +126,6 @@ def retire(tx: WriteTx, context: Context, node: Node, redirect: str = "") -> Non
     if node.options.notify_delete and node.state is not NodeState.DELETED:
         tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", redirect))
     tx.retire_node(node.node_no)
-    # Their next poll would create the node again.
-    for source in source_rows.sources_of(tx, node.name):
-        source_rows.remove(tx, source.source_no)
+    for note_removal in context.hooks.node_removed:
+        note_removal(tx, context, node)
     context.changed.add(node.node_no)

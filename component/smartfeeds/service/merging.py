@@ -12,7 +12,6 @@ from smartfeeds.core.model import MAX_ID_BYTES, MAX_WRITTEN_BYTES, Item, Node
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.formats.atom import ID, UPDATED, derived_id, digest_id, named_by, stripped, with_child
 from smartfeeds.formats.payload import Payload, carried, complete_entry, means_the_same, payload_of
 from smartfeeds.service.context import Context, feed_locked
@@ -169,10 +168,8 @@ def _plain_copy(tx: WriteTx, context: Context, node: Node, incoming: IncomingIte
         return None
     atom_id = (payload_of(incoming.sync_item.version.payload).root.findtext(ID) or "").strip()
     ids = dict.fromkeys(one for one in (incoming.item_id, *incoming.names, atom_id, named_by(atom_id)) if one)
-    # Items of sources have ids of their own (`features.polling.source_items`).
-    ids |= dict.fromkeys(
-        digest_id(source.first_url, one) for source in source_rows.sources_of(tx, node.name) for one in ids
-    )
+    addresses = [origin.first_address for origin in context.hooks.origins_of(tx, node.name) if origin.first_address]
+    ids |= dict.fromkeys(digest_id(address, one) for address in addresses for one in ids)
     is_own = partial(is_own_endpoint, context.policy.domain)
     items = {item.id: item for item in tx.items(node.node_no, list(ids))}
     copies = (items[one] for one in ids if one in items and not items[one].damaged)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smartfeeds.service.hooks import NO_HOOKS, Hooks
 from smartfeeds.service.requests import Request
 
 # Parameters: the transaction, the context, and `request`. A read may return `steps.IndexFirst` in place of its answer,
@@ -17,13 +18,14 @@ class UseCases:
     """The use cases that only read and those that write, by the type of the request.
 
     The names are for metrics and logs. `pulls` are the requests that the statistics count as pulls, and `limited` those
-    that count against `limits.publishes_per_s`.
+    that count against `limits.publishes_per_s`. `hooks` are what they add to the use cases of the kernel.
     """
 
     reads: Mapping[type[Request], tuple[str, Read]] = field(default_factory=dict)
     writes: Mapping[type[Request], tuple[str, Write]] = field(default_factory=dict)
     pulls: frozenset[type[Request]] = frozenset()
     limited: frozenset[type[Request]] = frozenset()
+    hooks: Hooks = NO_HOOKS
 
     @property
     def names(self) -> Mapping[type[Request], str]:
@@ -37,4 +39,5 @@ class UseCases:
             {**self.writes, **others.writes},
             self.pulls | others.pulls,
             self.limited | others.limited,
+            self.hooks | others.hooks,
         )

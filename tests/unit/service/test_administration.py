@@ -11,6 +11,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition
+from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken, TokenList
 from smartfeeds.features.accounts.tokens import new_token
 from smartfeeds.features.administration.counts import CountStore, ListAddresses, StoreCounts
@@ -173,8 +174,8 @@ async def test_consumers_are_listed_whole_in_pages(
     assert places == [(name, f"hub:{number}") for name, count in counts.items() for number in range(count)]
 
 
-def record(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
-    """The number of rows of each call of a list of the store, from now on."""
+def record(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[int]:
+    """The number of rows of each call of a list of the store, or of a feature, from now on."""
     counts: list[int] = []
 
     def recorded(read: Callable[..., list[object]]) -> Callable[..., list[object]]:
@@ -185,7 +186,7 @@ def record(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
 
         return call
 
-    monkeypatch.setattr(ReadTx, name, recorded(getattr(ReadTx, name)))
+    monkeypatch.setattr(owner, name, recorded(getattr(owner, name)))
     return counts
 
 
@@ -207,7 +208,7 @@ async def test_list_of_consumers_reads_a_bounded_number_of_rows(
                 tx.set_mark(node.node_no, Order.MODIFIED, f"hub:{number}", Mark(1, ""))
 
     await administered.store.write(work)
-    own, of_all = record(monkeypatch, "consumers_of"), record(monkeypatch, "consumers")
+    own, of_all = record(monkeypatch, ReadTx, "consumers_of"), record(monkeypatch, ReadTx, "consumers")
 
     await administered.service.handle(ListConsumers(jid(OWNER), SERVICE, behind, limit=20))
 
@@ -219,7 +220,7 @@ async def test_tokens_of_others_are_not_read(administered: World, monkeypatch: p
     for number in range(5):
         token, _ = new_token(f"u{number}@example.org", TokenScope.READ, FEED, "")
         await administered.service.handle(AddToken(jid(BOB), SERVICE, token, None))
-    own, of_all = record(monkeypatch, "tokens_of"), record(monkeypatch, "tokens")
+    own, of_all = record(monkeypatch, account_rows, "tokens_of"), record(monkeypatch, account_rows, "tokens")
 
     token, _ = new_token(OWNER, TokenScope.READ, FEED, "")
     await administered.service.handle(AddToken(jid(OWNER), SERVICE, token, None))

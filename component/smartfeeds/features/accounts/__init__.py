@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from smartfeeds.chat.commands import ChatTable
     from smartfeeds.features.accounts.pages import SignInPages
     from smartfeeds.http.side import HttpSide
+    from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
@@ -62,6 +63,12 @@ def _chat() -> "ChatTable":
     return CHAT
 
 
+def _hooks() -> "Hooks":
+    from smartfeeds.features.accounts.personal import HOOKS
+
+    return HOOKS
+
+
 ACCOUNTS = Feature(
     "accounts",
     needs=("pages",),
@@ -73,4 +80,5 @@ ACCOUNTS = Feature(
     run=_run,
     resources=_resources,
     chat=_chat,
+    hooks=_hooks,
 )

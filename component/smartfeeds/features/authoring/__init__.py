@@ -7,6 +7,7 @@ from smartfeeds.app.feature import Feature, Host, Running
 if TYPE_CHECKING:
     from smartfeeds.features.authoring.routes import AuthoringHandlers
     from smartfeeds.http.side import HttpSide
+    from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.use_cases import UseCases
 
 
@@ -28,4 +29,10 @@ def _run(host: Host) -> Running:
     return run_authoring(host)
 
 
-AUTHORING = Feature("authoring", needs=("documents", "pages"), use_cases=_use_cases, http=_http, run=_run)
+def _hooks() -> "Hooks":
+    from smartfeeds.features.authoring.personal import HOOKS
+
+    return HOOKS
+
+
+AUTHORING = Feature("authoring", needs=("documents", "pages"), use_cases=_use_cases, http=_http, run=_run, hooks=_hooks)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from smartfeeds.app.feature import Feature, Host, Running, Section
 
 if TYPE_CHECKING:
+    from smartfeeds.service.hooks import Hooks
     from smartfeeds.store.row_readers import RowReader
 
 
@@ -28,4 +29,10 @@ def _run(host: Host) -> Running:
     return run_bot(host)
 
 
-BOT = Feature("bot", row_readers=_row_readers, settings=_settings, run=_run)
+def _hooks() -> "Hooks":
+    from smartfeeds.features.bot.personal import HOOKS
+
+    return HOOKS
+
+
+BOT = Feature("bot", row_readers=_row_readers, settings=_settings, run=_run, hooks=_hooks)

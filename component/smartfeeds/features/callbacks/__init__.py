@@ -1,6 +1,11 @@
 """Callbacks: addresses that get changes by HTTP, and the consumers that call them. WebSub and rssCloud use it."""
 
+from typing import TYPE_CHECKING
+
 from smartfeeds.app.feature import Feature, Host, Running, Section
+
+if TYPE_CHECKING:
+    from smartfeeds.service.hooks import Hooks
 
 
 def _settings() -> tuple[Section, ...]:
@@ -21,4 +26,10 @@ def _run(host: Host) -> Running:
     return run_callbacks(host)
 
 
-CALLBACKS = Feature("callbacks", settings=_settings, metrics=_metrics, run=_run)
+def _hooks() -> "Hooks":
+    from smartfeeds.features.callbacks.personal import HOOKS
+
+    return HOOKS
+
+
+CALLBACKS = Feature("callbacks", settings=_settings, metrics=_metrics, run=_run, hooks=_hooks)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from smartfeeds.app.feature import Feature, Host, Running, Section
 
 if TYPE_CHECKING:
+    from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.resources import Resource
     from smartfeeds.store.row_readers import RowReader
 
@@ -44,6 +45,12 @@ def _run(host: Host) -> Running:
     return run_mirrors(host)
 
 
+def _hooks() -> "Hooks":
+    from smartfeeds.features.mirrors.hooks import HOOKS
+
+    return HOOKS
+
+
 MIRRORS = Feature(
     "mirrors",
     needs=("polling",),
@@ -53,4 +60,5 @@ MIRRORS = Feature(
     row_readers=_row_readers,
     metrics=_metrics,
     resources=_resources,
+    hooks=_hooks,
 )

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from smartfeeds.chat.commands import ChatTable
     from smartfeeds.features.polling.http import SourcePushEndpoint
     from smartfeeds.http.side import HttpSide
+    from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.resources import Resource
     from smartfeeds.store.row_readers import RowReader
 
@@ -60,6 +61,12 @@ def _chat() -> "ChatTable":
     return CHAT
 
 
+def _hooks() -> "Hooks":
+    from smartfeeds.features.polling.hooks import HOOKS
+
+    return HOOKS
+
+
 POLLING = Feature(
     "polling",
     needs=("callbacks",),
@@ -71,4 +78,5 @@ POLLING = Feature(
     http=_http,
     resources=_resources,
     chat=_chat,
+    hooks=_hooks,
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from smartfeeds.core.person import Person
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import StoreError
@@ -119,6 +120,12 @@ def sources_naming(tx: ReadTx, text: str) -> list[Source]:
     condition = "lower(url) LIKE ? OR lower(first_url) LIKE ?"
     rows = tx.db.rows(f"{SOURCE.select} WHERE {condition} ORDER BY source_no", (pattern, pattern))
     return undamaged(SOURCE, to_source, rows)
+
+
+def named_after(tx: ReadTx, person: Person) -> list[int]:
+    """Returns the numbers of the sources whose addresses, present or first, name a person. All sources are read."""
+    rows = tx.db.rows("SELECT source_no, first_url, url FROM source ORDER BY source_no")
+    return [source_no for source_no, *urls in rows if any(map(person.is_in, urls))]
 
 
 def due(tx: ReadTx, until_us: int, limit: int) -> list[Source]:

@@ -7,6 +7,7 @@ from smartfeeds.app.feature import Feature, Host, Running, Section
 if TYPE_CHECKING:
     from smartfeeds.http.side import HttpSide
     from smartfeeds.http.stored_files import FileReplies
+    from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.resources import Resource
 
 
@@ -40,6 +41,12 @@ def _run(host: Host) -> Running:
     return run_prefetch(host)
 
 
+def _hooks() -> "Hooks":
+    from smartfeeds.features.prefetch.personal import HOOKS
+
+    return HOOKS
+
+
 PREFETCH = Feature(
     "prefetch",
     needs=("polling",),
@@ -49,4 +56,5 @@ PREFETCH = Feature(
     metrics=_metrics,
     http=_http,
     resources=_resources,
+    hooks=_hooks,
 )

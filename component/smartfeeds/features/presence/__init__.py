@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from smartfeeds.app.feature import Feature, Host, Running
 
 if TYPE_CHECKING:
+    from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.use_cases import UseCases
 
 
@@ -20,4 +21,10 @@ def _run(host: Host) -> Running:
     return run_presence(host)
 
 
-PRESENCE = Feature("presence", use_cases=_use_cases, run=_run)
+def _hooks() -> "Hooks":
+    from smartfeeds.features.presence.personal import HOOKS
+
+    return HOOKS
+
+
+PRESENCE = Feature("presence", use_cases=_use_cases, run=_run, hooks=_hooks)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from smartfeeds.app.feature import Feature, Host, Running
 
 if TYPE_CHECKING:
+    from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases
     from smartfeeds.xmpp.side import XmppSide
@@ -36,6 +37,12 @@ def _run(host: Host) -> Running:
     return Running(duties=((SWEEP.name, partial(SWEEP.run, host.service)),))
 
 
+def _hooks() -> "Hooks":
+    from smartfeeds.features.privacy.personal import HOOKS
+
+    return HOOKS
+
+
 PRIVACY = Feature(
     "privacy",
     commands={"gdpr": "smartfeeds.features.privacy.command", "blocklist": "smartfeeds.features.privacy.block_command"},
@@ -43,4 +50,5 @@ PRIVACY = Feature(
     xmpp=_xmpp,
     resources=_resources,
     run=_run,
+    hooks=_hooks,
 )

@@ -89,7 +89,7 @@ async def _export(service: FeedService, person: Person, output: Path) -> bool:
             versions.extend(part.versions)
             has_data = has_data or bool(part.items or part.versions)
             after_no = part.after_no
-        rows = await service.read(lambda tx, _: export_rows(tx, person))
+        rows = await service.read(lambda tx, context: export_rows(tx, context, person))
         files = await service.read(lambda _, context: write_parts(context, person, rows, items, entries, versions))
         with whole_file(output, private=True) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, pieces in files:

@@ -11,18 +11,12 @@ from functools import partial
 
 from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind
 from smartfeeds.core.consumers import HELD, ConsumerRow, failure_of
-from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import ALL_TEXTS, Affiliation, Item, Node, NodeState
 from smartfeeds.core.person import Person
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.sweeps import Sweep
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.attachments.requests import reap
-from smartfeeds.features.authoring import rows as file_rows
-from smartfeeds.features.mirrors import rows as stored_mirrors
-from smartfeeds.features.mirrors.mirror import Direction
-from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing_items import belongs_to, erase_item, rename_erased, strip_item
 from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
@@ -144,18 +138,19 @@ def due_erasures(tx: ReadTx, _context: Context, _after: int) -> tuple[Sequence[W
     return [partial(continue_erasure, jid=job.jid) for job in privacy_rows.open_erasures(tx)], None
 
 
-def erasure_status(tx: ReadTx, _context: Context, person: Person) -> ErasureStatus | None:
+def erasure_status(tx: ReadTx, context: Context, person: Person) -> ErasureStatus | None:
     """Returns the job of a person and the confirmation of each follower (OPS-027), None if there was no job."""
     job = privacy_rows.erasure(tx, person)
     if job is None:
         return None
     names = {no: node.name for no in job.keys if (node := tx.node_by_no(no)) is not None}
     confirmations = [one for no in names for one in _confirmations(tx, names[no], no, job.keys[no])]
-    # A mirror that only reads sends nothing back: its source may still have the data.
     confirmations += [
-        Confirmation(row.mirror.node, row.mirror.address, None)
-        for row in stored_mirrors.mirrors(tx)
-        if row.mirror.direction is Direction.IN and row.mirror.node in names.values()
+        Confirmation(node, address, None)
+        for part in context.hooks.personal
+        if part.unconfirmed is not None
+        for node, address in part.unconfirmed(tx)
+        if node in names.values()
     ]
     return ErasureStatus(job, names, tuple(confirmations))
 
@@ -215,45 +210,24 @@ def _remove_records(tx: WriteTx, context: Context, job: Erasure, person: Person)
     node_nos = privacy_rows.affiliated_nodes(tx, person.jid)
     for node_no in node_nos:
         tx.set_affiliation(node_no, person.jid, Affiliation.NONE)
-    contacts = tx.contact_keys(person.jid)
-    for address, jid in contacts:
-        contact_rows.remove(tx, Contact(address, jid, ContactState.GRANTED))
     created_nos = privacy_rows.nodes_created_by(tx, person.jid)
     for node_no in created_nos:
         tx.set_creator(node_no, domain)
-    rows = privacy_rows.person_rows(tx, person)
-    tables = Counter(row.table for row in rows)
+    rows = privacy_rows.person_rows(tx, context.hooks.personal_data, person)
+    tables = Counter(row.table.name for row in rows)
     privacy_rows.remove_rows(tx, rows)
-    job = _counted(job, affiliations=len(node_nos), contacts=len(contacts), nodes_created=len(created_nos))
-    return _counted(job, mirrors=_end_mirrors(tx, person), sources=_end_sources(tx, person), **tables)
-
-
-def _end_mirrors(tx: WriteTx, person: Person) -> int:
-    """Removes the mirrors of a feed of the person, and the person as the owner of other mirrors (OPS-010)."""
-    count = 0
-    for row in stored_mirrors.mirrors(tx):
-        if person.is_in(row.mirror.address):
-            stored_mirrors.remove(tx, row.mirror.name)
-            count += 1
-        elif row.mirror.owner == person.jid:
-            stored_mirrors.put(tx, replace(row, mirror=replace(row.mirror, owner="")))
-            count += 1
-    return count
-
-
-def _end_sources(tx: WriteTx, person: Person) -> int:
-    """Removes the sources that are feeds of the person elsewhere."""
-    numbers = privacy_rows.sources_of_person(tx, person)
-    for source_no in numbers:
-        source_rows.remove(tx, source_no)
-    return len(numbers)
+    job = _counted(job, affiliations=len(node_nos), nodes_created=len(created_nos), **tables)
+    for part in context.hooks.personal:
+        if part.erase is not None:
+            job = _counted(job, **part.erase(tx, context, person))
+    return job
 
 
 def _erase_items(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
     """Erases the person from the next items."""
     entries = _locked_items(tx, job.place)
     if not entries:
-        return _next_phase(_remove_files(tx, context, job, person))
+        return _finish_items(tx, context, job, person)
     indexed = privacy_rows.published_before(tx, person, entries[0][1].item_no, entries[-1][1].item_no)
     for node_no, item in entries:
         node = tx.lock_no(node_no)
@@ -295,15 +269,12 @@ def _locked_items(tx: WriteTx, after_no: int) -> Sequence[tuple[int, Item]]:
         locked_nos.update(node_nos)
 
 
-def _remove_files(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
-    """Removes the files of the person that no item uses any more. Other files lose their owner."""
-    files = file_rows.owned(tx, person.jid)
-    for file in files:
-        if file_rows.is_used(tx, file):
-            file_rows.set_owner(tx, file, context.policy.domain)
-        else:
-            file_rows.remove(tx, file)
-    return _counted(job, files=len(files))
+def _finish_items(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
+    """Ends the phase of the items."""
+    for part in context.hooks.personal:
+        if part.erase_after_items is not None:
+            job = _counted(job, **part.erase_after_items(tx, context, person))
+    return _next_phase(job)
 
 
 def _await_followers(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure | None:
@@ -322,7 +293,7 @@ def _await_followers(tx: WriteTx, context: Context, job: Erasure, person: Person
     if job.place == _NAMED:
         return None
     # Searched once: this reads whole tables, and a job that waits is looked at every few seconds.
-    is_named = bool(job.counts["ids"] or privacy_rows.mention_rows(tx, person))
+    is_named = bool(job.counts["ids"] or privacy_rows.mention_rows(tx, context.hooks.personal_data, person))
     return replace(job, place=_NAMED) if is_named else _next_phase(job)
 
 
@@ -345,12 +316,14 @@ def _replace_texts(tx: WriteTx, context: Context, job: Erasure, person: Person) 
             rename_erased(tx, context, node, item, person)
     if entries:
         return replace(job, place=entries[-1][1].item_no)
-    rows = privacy_rows.mention_rows(tx, person)
+    rows = privacy_rows.mention_rows(tx, context.hooks.personal_data, person)
     for row in rows:
-        if row.table == "subscription":
+        if row.table.name == "subscription":
             tx.remove_subscription(row.key[0])
     privacy_rows.remove_rows(tx, rows)
-    texts = privacy_rows.replace_texts(tx, privacy_rows.text_rows(tx, person), person, context.policy.domain)
+    texts = privacy_rows.replace_texts(
+        tx, privacy_rows.text_rows(tx, context.hooks.personal_data, person), person, context.policy.domain
+    )
     job = _counted(_remove_records(tx, context, job, person), rows=len(rows), texts=texts)
     _hide_blocks(tx, job, person)
     settings = replace(job.settings, nodes="")

@@ -5,16 +5,12 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.person import Person
 from smartfeeds.core.times import format_datetime
-from smartfeeds.features.accounts import rows as account_rows
-from smartfeeds.features.authoring import rows as file_rows
-from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing_items import belongs_to
 from smartfeeds.formats.atom import ENTRY_START, with_child
@@ -104,21 +100,13 @@ def _versions(node: Node, item: Item, version: Version, person: Person) -> Itera
             }
 
 
-def export_rows(tx: ReadTx, person: Person) -> Mapping[str, object]:
+def export_rows(tx: ReadTx, context: Context, person: Person) -> Mapping[str, object]:
     """Returns the JSON values of an export by the name of the file, except those of items."""
-    jid = person.jid
+    jid, data = person.jid, context.hooks.personal_data
     owned = [(node, affiliation) for node, affiliation in tx.affiliations_of(jid)]
     created = [node for no in privacy_rows.nodes_created_by(tx, jid) if (node := tx.node_by_no(no)) is not None]
     nodes = {node.node_no: node for node in (*created, *(node for node, one in owned if one.value == "owner"))}
-    tokens = [
-        _without(asdict(token), "digest") | {"scope": token.scope.text} for token in account_rows.tokens_of(tx, jid)
-    ]
-    sessions = [
-        _without(asdict(session), "digest") | {"scope": session.scope.text}
-        for session in account_rows.sessions_of(tx, jid)
-    ]
-    chat = chat_rows.chat(tx, jid)
-    return {
+    files: dict[str, Any] = {
         "nodes.json": [
             {
                 "name": node.name,
@@ -140,22 +128,19 @@ def export_rows(tx: ReadTx, person: Person) -> Mapping[str, object]:
             for node, one in tx.subscriptions_of(jid, now_us=None)
         ],
         "affiliations.json": [{"node": node.name, "affiliation": one.value} for node, one in owned],
-        "tokens.json": {"tokens": tokens, "sessions": sessions},
         "other.json": {
-            "contacts": [{"address": address, "jid": contact} for address, contact in tx.contact_keys(jid)],
-            "files": [file._asdict() for file in file_rows.owned(tx, jid)],
-            "chat": None if chat is None else asdict(chat),
             # Not the texts: those of others have secrets of hub subscriptions, and documents of closed nodes.
             "rows": [
-                {"table": row.table, "column": row.column, "spellings": person.spellings_in(row.text)}
-                for row in (*privacy_rows.text_rows(tx, person), *privacy_rows.mention_rows(tx, person))
+                {"table": row.table.name, "column": row.column, "spellings": person.spellings_in(row.text)}
+                for row in (*privacy_rows.text_rows(tx, data, person), *privacy_rows.mention_rows(tx, data, person))
             ],
         },
     }
-
-
-def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if key not in (name, "scope")}
+    for part in data.parts:
+        exported = {} if part.export is None else part.export(tx, jid)
+        for name, fields in exported.items():
+            files[name] = {**files.get(name, {}), **fields}
+    return files
 
 
 def write_parts(

@@ -1,4 +1,4 @@
-"""Erasures of persons, and the entries of the block lists, in SQL (`erasures`, `person_columns`)."""
+"""Erasures of persons, and the entries of the block lists, in SQL (`erasures`, `service.personal`)."""
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
@@ -8,37 +8,12 @@ from smartfeeds.core.filters import facet
 from smartfeeds.core.model import Item
 from smartfeeds.core.person import Person
 from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, dump_report, load_report
-from smartfeeds.features.privacy.person_columns import JidUse, columns_for
+from smartfeeds.service.personal import JidUse, PersonalData, PersonalTable
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import digest, to_items
 from smartfeeds.store.sql_tables import ERASURE, ITEM_ROW, without_index
 
-# The keys of the tables whose rows an erasure changes one by one. `table.key` of most of them.
-KEYS = {
-    "node": "node_no",
-    "subscription": "sub_no",
-    "event": "event_no",
-    "purge": "node_no",
-    "mark": "node_no, ord, consumer",
-    "failure": "node_no, consumer",
-    "batch": "node_no, consumer",
-    "token": "token_id",
-    "session": "session_id",
-    "request_form": "node_no, whom",
-    "mirror": "name",
-    "redirect": "name",
-    "document": "reader, url",
-    "chat": "jid",
-    "callback": "callback_no",
-    "source": "source_no",
-    "source_entry": "entry_no",
-    "source_push": "push_no",
-    "enclosure": "enclosure_no",
-    "enclosure_use": "enclosure_no, source_no, item_id",
-    "arrival": "arrival_no",
-    "file": "node_no, file_id",
-}
 # Columns with bytes: SQL compares them as they are, so every row is read.
 _BYTES = frozenset({("document", "content")})
 # Rows of these tables change counts, so the use cases remove them.
@@ -49,7 +24,7 @@ _PUBLISHER_FACETS = ("a", "p")  # the kinds of `core.filters` that have an autho
 class PersonRow(NamedTuple):
     """A column of a row that names a person: the table, the column, the key of the row, and the text."""
 
-    table: str
+    table: PersonalTable
     column: str
     key: Row
     text: str
@@ -109,38 +84,32 @@ def published_before(tx: ReadTx, person: Person, first_no: int, last_no: int) ->
     return {row[0] for row in tx.db.rows(statement, (first_no, last_no, *facets))}
 
 
-def person_rows(tx: ReadTx, person: Person) -> list[PersonRow]:
+def person_rows(tx: ReadTx, data: PersonalData, person: Person) -> list[PersonRow]:
     """Returns the rows of a person that are removed at once (`JidUse.ROW`). The cost grows with the tables."""
-    return [row for row in _rows_with(tx, JidUse.ROW, person) if person.has_address(row.text)]
+    return [row for row in _rows_with(tx, data, JidUse.ROW, person) if person.has_address(row.text)]
 
 
-def mention_rows(tx: ReadTx, person: Person) -> list[PersonRow]:
+def mention_rows(tx: ReadTx, data: PersonalData, person: Person) -> list[PersonRow]:
     """Returns the rows that are removed because they name a person (`JidUse.MENTION`). The cost grows with the
     tables.
     """
-    return _rows_with(tx, JidUse.MENTION, person)
+    return _rows_with(tx, data, JidUse.MENTION, person)
 
 
-def text_rows(tx: ReadTx, person: Person) -> list[PersonRow]:
+def text_rows(tx: ReadTx, data: PersonalData, person: Person) -> list[PersonRow]:
     """Returns the texts that name a person beside other data (`JidUse.TEXT`). The cost grows with the tables."""
-    return _rows_with(tx, JidUse.TEXT, person)
+    return _rows_with(tx, data, JidUse.TEXT, person)
 
 
-def sources_of_person(tx: ReadTx, person: Person) -> set[int]:
-    """Returns the numbers of the sources whose addresses name a person."""
-    return {row.key[0] for column in ("first_url", "url") for row in _naming(tx, person, "source", column)}
+def _rows_with(tx: ReadTx, data: PersonalData, use: JidUse, person: Person) -> list[PersonRow]:
+    return [row for table, column in data.columns_for(use) for row in _naming(tx, person, table, column)]
 
 
-def _rows_with(tx: ReadTx, use: JidUse, person: Person) -> list[PersonRow]:
-    return [row for table, column in columns_for(use) for row in _naming(tx, person, table, column)]
-
-
-def _naming(tx: ReadTx, person: Person, table: str, column: str) -> list[PersonRow]:
-    key = KEYS[table]
-    width = key.count(",") + 1
+def _naming(tx: ReadTx, person: Person, table: PersonalTable, column: str) -> list[PersonRow]:
+    width = table.key.count(",") + 1
     params: Row = ()
-    statement = f"SELECT {key}, {column} FROM {table}"
-    if person.hint and (table, column) not in _BYTES:
+    statement = f"SELECT {table.key}, {column} FROM {table.name}"
+    if person.hint and (table.name, column) not in _BYTES:
         statement, params = f"{statement} WHERE lower({column}) LIKE ?", (f"%{_like(person.hint)}%",)
     rows = tx.db.rows(statement, params)
     return [PersonRow(table, column, row[:width], row[width]) for row in rows if person.is_in(row[width])]
@@ -173,10 +142,10 @@ def put_erasure(tx: WriteTx, job: Erasure) -> None:
 
 def remove_rows(tx: WriteTx, rows: Iterable[PersonRow]) -> int:
     """Removes rows and returns their number. Subscriptions must be removed one by one (`remove_subscription`)."""
-    keys = dict.fromkeys((row.table, row.key) for row in rows if row.table not in _COUNTED)
+    keys = dict.fromkeys((row.table.name, row.table.key, row.key) for row in rows if row.table.name not in _COUNTED)
     tx.changes += 1
-    for table, key in keys:
-        tx.db.run(f"DELETE FROM {table} WHERE {_match(KEYS[table])}", key)
+    for table, columns, key in keys:
+        tx.db.run(f"DELETE FROM {table} WHERE {_match(columns)}", key)
     if keys:
         # Rows in memory may be among them.
         tx.settle()
@@ -190,7 +159,7 @@ def replace_texts(tx: WriteTx, rows: Iterable[PersonRow], person: Person, by: st
     count = 0
     for row in rows:
         tx.db.run(
-            f"UPDATE {row.table} SET {row.column} = ? WHERE {_match(KEYS[row.table])}",
+            f"UPDATE {row.table.name} SET {row.column} = ? WHERE {_match(row.table.key)}",
             (person.replaced(row.text, by), *row.key),
         )
         count += 1

@@ -1,0 +1,58 @@
+"""What features add to the use cases of the kernel: the few hooks that run in its transactions."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from smartfeeds.core.model import Node
+from smartfeeds.service import personal
+from smartfeeds.service.personal import Personal, PersonalData
+from smartfeeds.store.base import ReadTx, WriteTx
+
+if TYPE_CHECKING:
+    from smartfeeds.service.context import Context
+
+
+class Origin(NamedTuple):
+    """A feed elsewhere that fills a node: its address, and its title if it is known.
+
+    The ids of its items are made of `first_address` and their own ids (`formats.atom.digest_id`); empty: they are the
+    ids of the items. Readers of the node do not see an origin that is not `shown`.
+    """
+
+    address: str
+    title: str = ""
+    first_address: str = ""
+    shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The hooks of the kernel or of a feature, or of all of them joined.
+
+    `node_removed` is called in the transaction in which a node loses its name. `origins` returns the feeds elsewhere
+    that fill a node of this name. `personal` are the tables, and the data of persons in them.
+    """
+
+    node_removed: tuple[Callable[[WriteTx, "Context", Node], None], ...] = ()
+    origins: tuple[Callable[[ReadTx, str], Iterable[Origin]], ...] = ()
+    personal: tuple[Personal, ...] = ()
+
+    def __or__(self, others: "Hooks") -> "Hooks":
+        """These hooks, and others behind them."""
+        return Hooks(
+            self.node_removed + others.node_removed, self.origins + others.origins, self.personal + others.personal
+        )
+
+    @property
+    def personal_data(self) -> PersonalData:
+        """The data of persons in all tables."""
+        return PersonalData(self.personal)
+
+    def origins_of(self, tx: ReadTx, node: str) -> list[Origin]:
+        """Returns the feeds elsewhere that fill a node."""
+        return [origin for find in self.origins for origin in find(tx, node)]
+
+
+NO_HOOKS: Final = Hooks()
+KERNEL: Final = Hooks(personal=(personal.KERNEL,))

@@ -67,8 +67,11 @@ _DESCRIPTIONS: Mapping[int, str] = {
 }
 
 
-def document(routes: Iterable[tuple[str, str, Operation]]) -> dict[str, Any]:
-    """The document for routes given as (method, path, operation), sorted by their paths."""
+def document(
+    routes: Iterable[tuple[str, str, Operation]], schemas: Mapping[str, Schema] | None = None
+) -> dict[str, Any]:
+    """The document for routes given as (method, path, operation), sorted by their paths. `schemas` are those of
+    features, by name."""
     paths: dict[str, dict[str, Any]] = {}
     for method, path, operation in sorted(routes, key=lambda route: (route[1], METHODS.index(route[0]))):
         variables = PathTemplate(path).variables
@@ -92,7 +95,7 @@ def document(routes: Iterable[tuple[str, str, Operation]]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": dict(SCHEMAS),
+            "schemas": dict(sorted({**SCHEMAS, **(schemas or {})}.items())),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }

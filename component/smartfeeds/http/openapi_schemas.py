@@ -7,7 +7,7 @@ from smartfeeds.core.jid import JID_PATTERN, PART_LIMIT_BYTES
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, FieldType
 from smartfeeds.core.times import DURATION
-from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
+from smartfeeds.core.token import ALL_FEEDS
 from smartfeeds.errors import Condition
 from smartfeeds.http.options_json import KIND_NAME
 from smartfeeds.sync.moves import MoveStep
@@ -28,8 +28,8 @@ _DATE_TIME = (
 )
 AFFILIATIONS = tuple(affiliation.value for affiliation in Affiliation)
 _RATE: Schema = {"type": "number", "minimum": 0}
-_LIFETIME: Schema = {"type": "string", "pattern": f"^({DURATION})?$"}
-_TAGS: Schema = {"type": "array", "items": {"type": "string"}}
+LIFETIME: Schema = {"type": "string", "pattern": f"^({DURATION})?$"}
+TAGS: Schema = {"type": "array", "items": {"type": "string"}}
 _OF_TYPE: Mapping[FieldType, Schema] = {
     FieldType.BOOLEAN: {"type": "boolean"},
     FieldType.TEXT_SINGLE: {"type": ["string", "integer"]},
@@ -58,7 +58,7 @@ def many(schema: Schema) -> Schema:
     return {"type": "array", "minItems": 1, "items": schema}
 
 
-def _page(item: str, description: str) -> Schema:
+def page_of(item: str, description: str) -> Schema:
     """A page of a list of these items."""
     required = {"count": COUNT, "totalItems": COUNT, "url": TEXT, "items": {"type": "array", "items": ref(item)}}
     return {**exactly(required, {"next": TEXT}), "description": description}
@@ -100,7 +100,7 @@ SCHEMAS: Mapping[str, Schema] = {
         ),
         "description": "A page of a feed: a collection of ActivityStreams 1.0.",
     },
-    "List": _page("Listed", "A page of the list of feeds."),
+    "List": page_of("Listed", "A page of the list of feeds."),
     "Listed": exactly(
         {
             "id": {**TEXT, "description": "the name of the feed"},
@@ -112,35 +112,6 @@ SCHEMAS: Mapping[str, Schema] = {
             "links": many(exactly({"rel": {"const": "alternate"}, "href": TEXT}, {"type": TEXT})),
         },
         {"summary": TEXT},
-    ),
-    "River": {
-        **exactly(
-            {"count": COUNT, "url": TEXT, "items": {"type": "array", "items": ref("FeedEntry")}},
-            {"next": {**TEXT, "description": "address of the page with older entries; omitted on the last page"}},
-        ),
-        "description": "A page of the entries of all feeds, the newest first.",
-    },
-    "FeedEntry": exactly({"feed": ref("FeedName"), "item": ref("Item")}),
-    "FeedName": exactly({"id": {**TEXT, "description": "the name of the feed"}, "title": TEXT, "url": TEXT}),
-    "SearchResult": {
-        **exactly(
-            {
-                "count": {**COUNT, "description": "number of feeds in this page"},
-                "searched": {**COUNT, "description": "number of feeds that were searched for this page"},
-                "url": TEXT,
-                "items": {"type": "array", "items": ref("FeedHits"), "description": "the feed that changed last first"},
-            },
-            {"next": {**TEXT, "description": "address that searches the other feeds; omitted if there are none"}},
-        ),
-        "description": "A page of the search over all feeds.",
-    },
-    "FeedHits": exactly(
-        {
-            "feed": ref("FeedName"),
-            "items": {"type": "array", "minItems": 1, "items": ref("Item"), "description": "the newest first"},
-            "more": {"type": "boolean", "description": "the feed has other entries that match"},
-            "url": {**TEXT, "description": "all entries of the feed that match"},
-        }
     ),
     "Item": {"oneOf": [ref("Activity"), ref("Tombstone")]},
     "Activity": exactly(
@@ -192,37 +163,6 @@ SCHEMAS: Mapping[str, Schema] = {
         {"objectType": {"enum": ["audio", "image", "video", "file"]}},
         {"displayName": TEXT, "url": TEXT, "mimeType": TEXT, "length": {"type": ["integer", "string"]}},
     ),
-    "Conflicts": _page("Conflicted", "A page of the items of a feed that have conflicts."),
-    "Conflicted": exactly(
-        {
-            "id": {"type": "string"},
-            "url": {**TEXT, "description": "address for the decision"},
-            "versions": {
-                "type": "array",
-                "minItems": 2,
-                "items": exactly({"tag": TEXT, "item": ref("Item")}),
-                "description": "the winner first",
-            },
-        }
-    ),
-    "Decision": {
-        "type": "object",
-        "properties": {
-            "keep": {"type": "string", "description": "tag of the version whose content stays; default: the winner"},
-            "decided": {
-                **_TAGS,
-                "description": "tags of the conflicts to settle, in addition to your own; default: all",
-            },
-            "seen": {
-                **_TAGS,
-                "description": "tags of all versions that you have seen; if the item has others now, nothing changes",
-            },
-            "title": {"type": "string", "description": "title of a version that you wrote out of several"},
-            "text": {"type": "string", "description": "its plain text; it replaces that of the version to keep"},
-            "html": {"type": "string", "description": "its text as HTML, in place of text"},
-        },
-        "additionalProperties": False,
-    },
     "Move": {
         "oneOf": [
             exactly({"step": {"enum": [step.value for step in MoveStep], "description": "a move by one step"}}),
@@ -267,7 +207,6 @@ SCHEMAS: Mapping[str, Schema] = {
             }
         },
     ),
-    "Decided": exactly({"id": {"type": "string"}, "left": {**COUNT, "description": "number of conflicts that remain"}}),
     "Problem": {
         **exactly(
             {"title": TEXT, "status": {"type": "integer", "minimum": 400, "maximum": 599}},
@@ -323,18 +262,6 @@ SCHEMAS: Mapping[str, Schema] = {
         {"totalItems": COUNT, "next": {**TEXT, "description": "address of the next page"}},
     ),
     "Member": exactly({"affiliation": {"enum": list(AFFILIATIONS)}}),
-    "TokenRequest": exactly(
-        {
-            "feed": {**TEXT, "description": f"the node that the token is valid for, or {ALL_FEEDS} for all"},
-            "scope": {"enum": list(SCOPES)},
-        },
-        {
-            "jid": {**JID, "description": "the bare JID whose rights the token has; default: yours"},
-            "expires": {**_LIFETIME, "description": "the time until it expires, such as 90d; default: never"},
-            "label": {"type": "string", "maxLength": MAX_LABEL_BYTES},
-        },
-    ),
-    "TokenCreated": exactly({"id": TEXT, "token": TEXT, "nodeExists": {"type": "boolean"}}),
     "Retry": exactly({"consumer": {**TEXT, "description": f"the name of a consumer, or {ALL_FEEDS} for all"}}),
     "Statistics": exactly(
         {

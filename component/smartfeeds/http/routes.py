@@ -57,8 +57,11 @@ def document(sides: Iterable[HttpSide[Any]]) -> dict[str, Any]:
     sides = tuple(sides)
     has_pages = any(side.pages is not None for side in sides)
     routes = (*TABLE, *(route for side in sides for route in side.routes))
+    described = (each for each in routes if each.operation.described)
     return openapi.document(
-        (each.method, each.path, each.operation if has_pages else each.operation.without(n.HTML.bare_type))
-        for each in routes
-        if each.operation.described
+        (
+            (each.method, each.path, each.operation if has_pages else each.operation.without(n.HTML.bare_type))
+            for each in described
+        ),
+        {name: schema for side in sides for name, schema in side.schemas.items()},
     )

@@ -6,7 +6,7 @@ does not matter. A feature may serve a method and path of the kernel in its plac
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from smartfeeds.http.authentication import Authenticator, NobodyKnown
@@ -14,6 +14,7 @@ from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import FeedLinks
 from smartfeeds.http.feeds import SUFFIXES
+from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.page_writer import NoPages, PageWriter
 from smartfeeds.http.paths import PathTemplate
@@ -71,7 +72,8 @@ class HttpSide(Generic[H]):
     """The routes of a part, and the function that makes the object with their handlers.
 
     One feature may have an `authenticator`, and one may make `pages`, of the service and its address. `links` adds to
-    the links of documents; its parameters are those of the parts before, and what features run.
+    the links of documents; its parameters are those of the parts before, and what features run. `schemas` are those of
+    its bodies by name.
     """
 
     routes: tuple[Route[H], ...]
@@ -79,6 +81,7 @@ class HttpSide(Generic[H]):
     authenticator: MakeAuthenticator | None = None
     links: Callable[[FeedLinks, Parts], FeedLinks] | None = None
     pages: Callable[[Handle, str], PageWriter] | None = None
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
 
 
 def authenticator_of(

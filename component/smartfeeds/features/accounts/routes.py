@@ -1,5 +1,8 @@
 """The pages to sign in and out by their paths, and what recognises users."""
 
+from collections.abc import Mapping
+
+from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
 from smartfeeds.core.urls import ACCOUNT, LOGIN, LOGIN_BASIC, LOGIN_WAIT
 from smartfeeds.features.accounts import pages
 from smartfeeds.features.accounts.http import Sessions
@@ -7,6 +10,7 @@ from smartfeeds.features.accounts.pages import SignInPages
 from smartfeeds.features.accounts.setup import SharedSignIns
 from smartfeeds.features.accounts.tokens import BearerTokens
 from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.openapi_schemas import JID, LIFETIME, TEXT, Schema, exactly
 from smartfeeds.http.side import HttpSide, Route, SiteTools
 from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle
@@ -21,6 +25,20 @@ def _sessions(handle: Handle, bodies: BodyReader, domain: str, parts: Parts) -> 
     return Sessions(handle, parts.get(BearerTokens).read, domain, bodies)
 
 
+_SCHEMAS: Mapping[str, Schema] = {
+    "TokenRequest": exactly(
+        {
+            "feed": {**TEXT, "description": f"the node that the token is valid for, or {ALL_FEEDS} for all"},
+            "scope": {"enum": list(SCOPES)},
+        },
+        {
+            "jid": {**JID, "description": "the bare JID whose rights the token has; default: yours"},
+            "expires": {**LIFETIME, "description": "the time until it expires, such as 90d; default: never"},
+            "label": {"type": "string", "maxLength": MAX_LABEL_BYTES},
+        },
+    ),
+    "TokenCreated": exactly({"id": TEXT, "token": TEXT, "nodeExists": {"type": "boolean"}}),
+}
 HTTP = HttpSide(
     (
         Route("GET", LOGIN, "login", pages.SHOW, lambda h: h.show),
@@ -33,4 +51,5 @@ HTTP = HttpSide(
     ),
     _handlers,
     _sessions,
+    schemas=_SCHEMAS,
 )

@@ -30,7 +30,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.authentication import FORM_TOKEN
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.openapi_schemas import Schema, ref
+from smartfeeds.http.openapi_schemas import COUNT, TAGS, TEXT, Schema, exactly, page_of, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply
@@ -235,6 +235,40 @@ def _conflicted(call: HttpCall, entry: ConflictedItem) -> bytes:
     return head[:-1] + b',"versions":[' + b",".join(versions) + b"]}"
 
 
+_SCHEMAS: Mapping[str, Schema] = {
+    "Conflicts": page_of("Conflicted", "A page of the items of a feed that have conflicts."),
+    "Conflicted": exactly(
+        {
+            "id": {"type": "string"},
+            "url": {**TEXT, "description": "address for the decision"},
+            "versions": {
+                "type": "array",
+                "minItems": 2,
+                "items": exactly({"tag": TEXT, "item": ref("Item")}),
+                "description": "the winner first",
+            },
+        }
+    ),
+    "Decision": {
+        "type": "object",
+        "properties": {
+            "keep": {"type": "string", "description": "tag of the version whose content stays; default: the winner"},
+            "decided": {
+                **TAGS,
+                "description": "tags of the conflicts to settle, in addition to your own; default: all",
+            },
+            "seen": {
+                **TAGS,
+                "description": "tags of all versions that you have seen; if the item has others now, nothing changes",
+            },
+            "title": {"type": "string", "description": "title of a version that you wrote out of several"},
+            "text": {"type": "string", "description": "its plain text; it replaces that of the version to keep"},
+            "html": {"type": "string", "description": "its text as HTML, in place of text"},
+        },
+        "additionalProperties": False,
+    },
+    "Decided": exactly({"id": {"type": "string"}, "left": {**COUNT, "description": "number of conflicts that remain"}}),
+}
 HTTP = HttpSide(
     (
         Route("GET", "/conflicts/{name}/", "conflicts", LIST_CONFLICTS, lambda h: h.get),
@@ -242,4 +276,5 @@ HTTP = HttpSide(
         Route("POST", "/conflicts/{name}/{id}", "conflicts", RESOLVE_CONFLICT, lambda h: h.post),
     ),
     Conflicts,
+    schemas=_SCHEMAS,
 )

@@ -14,6 +14,7 @@ from smartfeeds.features.pages import (
 )
 from smartfeeds.features.pages.look import SiteLook
 from smartfeeds.features.pages.river_page import RiverPages
+from smartfeeds.features.pages.schemas import SCHEMAS
 from smartfeeds.features.pages.writer import HtmlWriter
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.side import HttpSide, Route, SiteTools
@@ -58,4 +59,4 @@ _ROUTES: tuple[Route[PageHandlers], ...] = (
     Route("GET", f"{urls.STATIC}{{file}}", "static", static_files.GET_FILE, lambda _: static_files.get_static),
 )
 # fmt: on
-HTTP = HttpSide(_ROUTES, _handlers, pages=HtmlWriter)
+HTTP = HttpSide(_ROUTES, _handlers, pages=HtmlWriter, schemas=SCHEMAS)

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import aiohttp
 import pytest
-from smartfeeds.app.http_setup import http_options
 
+from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.health import Health
+from smartfeeds.http.settings import HttpSettings
+from smartfeeds.http.side import Backend
 from smartfeeds.http.site import Site
 from smartfeeds.parts import Parts
-from support.component import settings
 from support.waiting import HANG_S
-from support.world import FEED, World
+from support.world import FEED, SERVICE, World
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -39,15 +40,13 @@ async def _no_reasons() -> Mapping[str, str]:
 async def client(feed: World) -> AsyncIterator[Client]:
     """A client of a service with a feed that has two items."""
     await feed.publish_all("a b")
+    bodies = BodyReader(100_000, HANG_S, lambda _data: "")
     site = Site(
-        http_options(settings(1, "sqlite:///unused", http={"listen": "127.0.0.1:0"}), 100_000),
-        feed.service.handle,
-        lambda _operation, _outcome, _seconds: None,
+        HttpSettings(listen="127.0.0.1:0"),
+        Backend(feed.service.handle, SERVICE, feed.clock, bodies, Parts()),
         Health(_no_reasons, lambda: b"", ()),
-        feed.clock,
-        lambda _data: "",
+        lambda _operation, _outcome, _seconds: None,
         (),
-        Parts(),
     )
     await site.listener.bind()
     await site.listener.start()

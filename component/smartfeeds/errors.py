@@ -116,12 +116,16 @@ class FeedError(SmartfeedsError):
 
 
 class FormatError(FeedError):
-    """A document is in a format that the reader does not support. The condition is `INVALID_PAYLOAD`."""
+    """A document is in a format that the reader does not support. The condition is `INVALID_PAYLOAD`.
 
-    __slots__ = ()
+    `feeds` are the addresses of the feeds that the document is about.
+    """
 
-    def __init__(self, text: str) -> None:
+    __slots__ = ("feeds",)
+
+    def __init__(self, text: str, feeds: tuple[str, ...] = ()) -> None:
         super().__init__(Condition.INVALID_PAYLOAD, text)
+        self.feeds = feeds
 
 
 def unsupported(feature: str, text: str = "") -> FeedError:

@@ -15,6 +15,8 @@ from campaign import fuzz_files
 from campaign.fuzz_target import Target
 from campaign.pieces import Piece, Task, judged
 from campaign.report import INPUTS
+from smartfeeds.app.documents import read_document
+from smartfeeds.app.sides import feed_forms
 from smartfeeds.core.cursor import canonical_cursor, is_canonical, parse_cursor
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.position import parse_position
@@ -23,7 +25,6 @@ from smartfeeds.core.view import BARE, CREATED, canonical, from_canonical, parse
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.formats import xml
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.payload import complete_entry
 from smartfeeds.http import negotiation
 from smartfeeds.http.calls import credential_of
@@ -40,6 +41,8 @@ PIECE_INPUTS = 20_000
 MAX_BYTES = 20_000
 _CONTAINERS = frozenset(f"{{{namespace}}}pubsub" for namespace in (PS, OW))  # as the router chooses the decoder
 HEADER = b"<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' id='1'>"
+
+FORMS = feed_forms()
 
 
 def read_texts(data: bytes) -> None:
@@ -74,7 +77,7 @@ def read_view(data: bytes) -> None:
 def read_headers(data: bytes) -> None:
     """Headers of HTTP requests."""
     text = data.decode("latin-1")
-    negotiation.choose(text, negotiation.OF_FEED)
+    negotiation.choose(text, FORMS.of_feed)
     negotiation.takes_gzip(text)
     credential_of(text)
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.payload import shape_of
 
 HERE = Path(__file__).parent

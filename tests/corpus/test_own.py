@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.payload import complete_entry, shape_of
 
 DATA = Path(__file__).parent / "data-own"

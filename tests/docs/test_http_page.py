@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app.config import SECTIONS
+from smartfeeds.app.sides import feed_forms
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.view import PARAMETERS
 from smartfeeds.features.authoring import posts
 from smartfeeds.features.authoring.post_fields import FIELDS
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.http_errors import STATUSES
 from smartfeeds.http.queries import MAX_QUERY_BYTES
 from support.bearer import bearer
@@ -64,8 +64,8 @@ async def test_example_of_a_description_is_that_of_the_service(web: Web, page: s
 
 def test_tables_have_every_form_parameter_and_status(page: str) -> None:
     """Nothing is left out that a program would be told."""
-    assert set(re.findall(r"(?m)^\| `\.(\w+)` \|", page)) == set(n.by_suffix(n.DOCUMENTS_OF_FEED))
-    assert {form.accept_types[0] for form in n.OF_FEED} <= set(re.findall(r"`(\w+/[\w.+-]+)` \|", page))
+    assert set(re.findall(r"(?m)^\| `\.(\w+)` \|", page)) == set(feed_forms().suffixes)
+    assert {form.accept_types[0] for form in feed_forms().of_feed} <= set(re.findall(r"`(\w+/[\w.+-]+)` \|", page))
     errors = page.partition("## Errors")[2].partition("## Limits")[0]
     shown = {int(status) for row in re.findall(r"(?m)^\| ([\d, ]+) \|", errors) for status in row.split(", ")}
     paths = document()["paths"].values()
@@ -94,7 +94,7 @@ def test_tables_of_publishing_are_those_of_the_code(page: str) -> None:
     """Media types and fields."""
     part = page.partition("**Media types.**")[2].partition("**PUT and DELETE.**")[0]
     types, fields = part.split("**Fields.**")
-    assert set(posts.DOCUMENT_TYPES) <= set(re.findall(r"`(\w+/[\w.+-]+)`", types))
+    assert {*filter(None, posts._READERS), *feed_forms().item_readers} <= set(re.findall(r"`(\w+/[\w.+-]+)`", types))
     rows = dict(re.findall(r"(?m)^\| `(\w+)` \| (.*) \| .* \|$", fields))
     assert set(rows) == {field.headers[0] for field in FIELDS.values()}
     for field in FIELDS.values():

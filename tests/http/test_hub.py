@@ -8,10 +8,10 @@ from urllib.parse import quote, urlencode
 import pytest
 from lxml import etree, html
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.hub.hub import Hub
-from smartfeeds.formats.documents import read_document
 from smartfeeds.service.importing import import_document
 from support.api_requests import tear
 from support.bearer import bearer

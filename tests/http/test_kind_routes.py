@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.documents import read_document
 from smartfeeds.service.importing import import_document
 from support.bearer import bearer
 from support.component import (

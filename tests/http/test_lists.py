@@ -4,12 +4,14 @@ import asyncio
 import json
 import threading
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.documents import http as nno_lists
 from smartfeeds.features.documents.ess import dumb_checksum, read_nno
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import paused
@@ -341,8 +343,8 @@ async def test_nno_is_golden_to_the_byte(web: Web) -> None:
 
 async def test_nno_holds_the_youngest_of_all(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """[ESS-018] As many as max says; a feed that nothing new came into is not even looked at."""
-    monkeypatch.setattr(lists, "READ_AT_ONCE", 2)
-    monkeypatch.setattr(lists, "NEWEST", 3)
+    monkeypatch.setattr(nno_lists, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(nno_lists, "NEWEST", 3)
     feeds = [f"f{number}" for number in range(8)]
     await web.component.many_nodes([*feeds, "empty"])
     for name in (*feeds[4:], *feeds[:4]):
@@ -365,8 +367,8 @@ async def test_nno_holds_the_youngest_of_all(web: Web, monkeypatch: pytest.Monke
 
 async def test_nno_has_several_entries_of_one_feed(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """[ESS-017] The newest entries of all feeds: the golden result as NNO, for every max."""
-    monkeypatch.setattr(lists, "FIRST_READ", 2)
-    monkeypatch.setattr(lists, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(nno_lists, "FIRST_READ", 2)
+    monkeypatch.setattr(nno_lists, "READ_AT_ONCE", 2)
     await web.component.many_nodes(["busy", "calm", "old", "closed"])
     await web.component.configure(ALICE, "closed", access_model="whitelist")
     history = ["old"] * 9 + ["busy"] * 7 + ["calm", "closed"] + ["busy"] * 5 + ["calm"]
@@ -459,7 +461,7 @@ async def test_whole_lists_that_are_old_are_forgotten(web: Web) -> None:
         await web.get("/feeds.opml", Host=f"h{number}.example")
     assert len(kept_by(web)) == 5
     web.component.clock.advance(lists.CACHE_US / US)
-    await web.get("/feeds.nno")
+    await web.get("/feeds.opml")
     assert len(kept_by(web)) == 1
 
 
@@ -486,9 +488,9 @@ async def test_nno_holds_feeds_only(web: Web) -> None:
     assert read_nno((await web.get("/feeds.nno")).body).entries == ()
 
 
-@pytest.mark.parametrize("path", ["/feeds.opml", "/feeds.nno"])
+@pytest.mark.parametrize(("path", "module"), [("/feeds.opml", lists), ("/feeds.nno", nno_lists)])
 async def test_documents_of_all_feeds_are_written_in_a_thread(
-    web: Web, path: str, monkeypatch: pytest.MonkeyPatch
+    web: Web, path: str, module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten thousand feeds take 0.2 s, in which the event loop serves other requests."""
     await make(web, "a b")
@@ -498,7 +500,7 @@ async def test_documents_of_all_feeds_are_written_in_a_thread(
         threads.append(threading.current_thread())
         return document(*values, **options)
 
-    document = lists._document
-    monkeypatch.setattr(lists, "_document", write)
+    document = lists.document_reply
+    monkeypatch.setattr(module, "document_reply", write)
     assert (await web.get(path)).status == 200
     assert len(threads) == 1 and threads[0] is not threading.main_thread()

@@ -11,11 +11,12 @@ import pytest
 import pytest_asyncio
 from lxml import etree
 
+from smartfeeds.app.sides import feed_forms
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.times import US_PER_S, parse_t
 from smartfeeds.core.touches import Touch
-from smartfeeds.http import feeds, negotiation
+from smartfeeds.http import feeds
 from smartfeeds.http.feeds import FeedRequest, Feeds
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.waiting import HeldPulls
@@ -722,7 +723,7 @@ async def test_sync_data_of_a_feed_that_hides_its_publishers_are_not_public(web:
 
 def test_forms_have_suffixes_of_their_own() -> None:
     """Each suffix is one form."""
-    suffixes = [form.suffix for form in (*negotiation.OF_FEED, *negotiation.OF_LIST)]
+    suffixes = [form.suffix for form in (*feed_forms().of_feed, *feed_forms().of_list)]
     assert {"json", "atom", "rss", "jsonfeed", "ess", "opml", "nno"} <= set(suffixes)
 
 

@@ -10,6 +10,8 @@ import pytest
 from aiohttp import web as aio
 from lxml import etree
 
+from smartfeeds.app.documents import read_document
+from smartfeeds.app.sides import feed_forms
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.features.mirrors import rows as stored_mirrors
@@ -20,7 +22,6 @@ from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import dump_details
 from smartfeeds.formats.opml import ITEM_ID, read_outline
 from smartfeeds.formats.xml import canonical
@@ -113,7 +114,7 @@ async def document_of(site: Site, suffix: str) -> bytes:
     request = PullFeed(ANONYMOUS, site.domain, NODE, view.view, page=ResultSetRequest(None, None, ""), both_sides=True)
     answer = await site.service.handle(request)
     assert isinstance(answer, FeedPage)
-    return document_writers(lambda: 0)[FORMS[suffix]](answer, place)
+    return document_writers(feed_forms(), lambda: 0)[FORMS[suffix]](answer, place)
 
 
 def sync_of(node: etree._Element) -> etree._Element:

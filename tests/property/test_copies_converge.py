@@ -6,11 +6,11 @@ from itertools import count
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import SHARED
 from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.formats.atom import FEEDSYNC_NS, id_and_updated
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy

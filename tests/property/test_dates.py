@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smartfeeds.app.documents import FORMATS, read_document
 from smartfeeds.core.times import TIME_RANGE_US, format_datetime, parse_datetime
 from smartfeeds.features.documents.command import items_of
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import EXPORT_NS
 from smartfeeds.formats.atom import TOMBSTONES_NS
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import head_of
-from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.sync.documents import FeedReader
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -114,7 +114,7 @@ def test_reader_gives_times_that_every_writer_can_write(name, text):
         for tag in (atom.PUBLISHED, atom.UPDATED):
             assert all(parse_datetime(node.text or "") is not None for node in entry.iterchildren(tag))
     items = items_of(document)
-    for form in WRITERS.values():
+    for form in FORMATS.values():
         b"".join(form.write(FeedExport(head_of(document, 0), items, 0)))
 
 

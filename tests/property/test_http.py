@@ -7,23 +7,25 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from smartfeeds.app.sides import feed_forms
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import PARAMETERS, RESERVED_PARAMETERS
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import credential_of
 from smartfeeds.http.encode import PageAddress, in_callback
-from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.http_errors import STATUSES, HttpError, error_reply
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import FeedQuery, read_query
 from support.routes import TABLE
 
-SUFFIX = frozenset(SUFFIXES)
+FORMS = feed_forms()
+SUFFIX = frozenset(FORMS.suffixes)
 # In the order in which the router tries them.
 TEMPLATES = sorted(
-    (PathTemplate(path, SUFFIXES) for path in dict.fromkeys(route.path for route in TABLE) if "{" in path),
+    (PathTemplate(path, FORMS.suffixes) for path in dict.fromkeys(route.path for route in TABLE) if "{" in path),
     key=lambda template: -template.fixed_length,
 )
 # Names and ids as nodes and items have them, with everything in them that means something in an address.
@@ -165,9 +167,9 @@ RANGE = st.one_of(st.sampled_from(KINDS), st.text(st.characters(max_codepoint=0x
 WEIGHT = st.sampled_from(["", ";q=0", ";q=0.5", ";q=1", ";q=1.000", ";q=nan", ";q=", ";level=1;q=0.2", " ; Q=0.7"])
 
 
-@given(st.lists(st.tuples(RANGE, WEIGHT), max_size=8), st.sampled_from([n.OF_FEED, n.OF_LIST, n.OF_ENTRY]))
+@given(st.lists(st.tuples(RANGE, WEIGHT), max_size=8), st.sampled_from([FORMS.of_feed, FORMS.of_list, n.OF_ENTRY]))
 def test_any_accept_header_gets_an_offered_form_or_none(
-    ranges: list[tuple[str, str]], offered: tuple[n.Representation, ...]
+    ranges: list[tuple[str, str]], offered: tuple[Representation, ...]
 ) -> None:
     """[SF-058] A stream only for who names it; what is refused by its own name never comes."""
     accept = ",".join(kind + weight for kind, weight in ranges)

@@ -7,13 +7,13 @@ from xml.sax.saxutils import escape, quoteattr
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents.json_feed import write_json_feed
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.activity import write_activities, write_activity
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_text import dump_json, load_json, looks_like_json
 from smartfeeds.formats.payload import accept_payload, complete_entry

@@ -3,10 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.rss_writer import write_rss
 from support.effort import runs

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smartfeeds.app.documents import FORMATS, read_document
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents.command import head_of, items_of
 from smartfeeds.features.documents.ess import read_ess
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.writers import WRITERS, FeedExport
+from smartfeeds.formats.document_format import FeedExport
 from support.effort import runs
 from support.entries import items
 from support.routes import document
@@ -59,7 +59,7 @@ CHECKS = {
 
 def faults_of(form, head, rows):
     """The faults of a document, but for those that entries of the feed had when they were published."""
-    data = b"".join(WRITERS[form].write(FeedExport(head, rows, NOW_US)))
+    data = b"".join(FORMATS[form].write(FeedExport(head, rows, NOW_US)))
     own = {fault for row in rows for fault in atom_faults(row.payload)} - ADDED if form == "atom" else set()
     if form == "rss":
         own = {f"item: unknown {name}" for name in ("PhotoDate", "Comments", "tags")}  # made up by feeds of the corpus
@@ -79,7 +79,7 @@ def corpus():
 
 
 def test_every_format_has_a_check():
-    assert set(CHECKS) == set(WRITERS)
+    assert set(CHECKS) == set(FORMATS)
 
 
 @pytest.mark.parametrize("form", CHECKS)

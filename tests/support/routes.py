@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from smartfeeds.app.sides import http_sides
+from smartfeeds.app.sides import feed_forms, http_sides
 from smartfeeds.http import routes
 
 # A route of a feature takes the place of that of the kernel.
@@ -18,4 +18,4 @@ TABLE = tuple(
 @cache
 def document() -> dict[str, Any]:
     """The OpenAPI document, made once. Callers must not change it."""
-    return routes.document(http_sides())
+    return routes.document(http_sides(), feed_forms())

@@ -9,12 +9,13 @@ from typing import Final
 
 from click.testing import CliRunner
 
+from smartfeeds.app.documents import FORMATS
 from smartfeeds.cli import main
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.rss_channel import Channel
-from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.formats.xml import parse_payload
 from support.component import DOMAIN
 from support.entries import accept_entry
@@ -62,15 +63,15 @@ def _job() -> FeedExport:
 
 
 async def _written(_: World, form: str) -> bytes:
-    return b"".join(WRITERS[form].write(_job()))
+    return b"".join(FORMATS[form].write(_job()))
 
 
 async def _losses(_: World) -> str:
     """What each format says that it cannot represent."""
     rows = []
-    for form in sorted(WRITERS):
+    for form in sorted(FORMATS):
         job = _job()
-        assert list(WRITERS[form].write(job))
+        assert list(FORMATS[form].write(job))
         rows += [f"{form}: {loss.item_id or '-'}: {loss.what}" for loss in job.losses]
     return "\n".join(rows) + "\n"
 
@@ -113,7 +114,7 @@ async def _merged(_: World) -> bytes:
 
 
 DOCUMENTS: Final[Mapping[str, Surface]] = {
-    **{f"written-{form}.{_SUFFIXES.get(form, 'xml')}": partial(_written, form=form) for form in WRITERS},
+    **{f"written-{form}.{_SUFFIXES.get(form, 'xml')}": partial(_written, form=form) for form in FORMATS},
     "written-losses.txt": _losses,
     "shared-atom.xml": partial(_shared, form="atom"),
     "shared-opml.xml": partial(_shared, form="opml"),

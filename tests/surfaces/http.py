@@ -7,6 +7,7 @@ from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
 
+from smartfeeds.app.sides import feed_forms
 from smartfeeds.http import negotiation as n
 from support.web import Got
 from surfaces.program import Surface, lines
@@ -38,7 +39,7 @@ _SUFFIXES: Final = {"json": "json", "jsonfeed": "json", "ess": "txt", "nno": "tx
 ASKS: Final[Mapping[str, Ask]] = {
     **{
         f"http-feed-{suffix}.{_SUFFIXES.get(suffix, 'xml')}": Ask(f"/feeds/town.{suffix}")
-        for suffix in n.by_suffix(n.DOCUMENTS_OF_FEED)
+        for suffix in feed_forms().suffixes
     },
     "http-pull.json": Ask("/feeds/town/?since=time:0&max=2", _JSON),
     "http-pull.xml": Ask("/feeds/town/?since=time:0&max=2", _ATOM),

@@ -19,15 +19,15 @@ import pytest
 from rich.console import Console
 
 from smartfeeds.app.config import load
+from smartfeeds.app.documents import read_document
 from smartfeeds.cli import documents, main, reading
 from smartfeeds.cli.run import _status_file
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.console import EXIT_TEXTS, Exit, exit_code, progress_bar
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.items import FeedDocument
-from smartfeeds.formats.writers import FeedExport
 from smartfeeds.store.migrate import HEAD, REVISIONS
 from support.shell import Run
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+from smartfeeds.app.documents import FORMATS, read_document
 from smartfeeds.console import Exit
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents import ess
 from smartfeeds.features.documents.command import items_of
 from smartfeeds.features.documents.ess import read_ess
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import head_of
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.opml import ITEM_ID, NOTE, read_outline
-from smartfeeds.formats.writers import WRITERS, FeedExport
 from support.shell import Run, shell_in
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -62,7 +62,7 @@ def check_form(form: str, data: bytes) -> None:
         assert etree.QName(root).localname == {"atom": "feed", "rss": "rss", "rss092": "rss", "opml": "opml"}[form]
 
 
-@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_convert_from_rss_to_every_format(run: Run, form: str) -> None:
     """[SF-006] one feed, whatever the format"""
     data = run("convert", "news.rss", "--to", form, "--base", "http://x.example/f.rss").stdout_bytes
@@ -93,7 +93,7 @@ def test_every_document_that_reads_converts_to_every_format(path: Path) -> None:
         return
     items = items_of(document)[:MOST_ITEMS]
     head = replace(head_of(document, 0), self_link="http://base.example/feed")
-    for form, format_ in WRITERS.items():
+    for form, format_ in FORMATS.items():
         job = FeedExport(head, items, NOW_US)
         data = b"".join(format_.write(job))
         check_form(form, data)
@@ -289,7 +289,7 @@ def ready(run: Run) -> Run:
     return run
 
 
-@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_export_of_a_node_in_every_format(ready: Run, form: str) -> None:
     """[SF-006] Every format has the live items; the deleted one where the format can say so, else a report."""
     result = ready("export", "--node", "news", "--to", form)

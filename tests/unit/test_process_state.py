@@ -65,6 +65,7 @@ STATES = {
     "http.encode.Encoder": PAGES,
     "http.feeds.Feeds": PAGES,
     "features.pages.image_requests.Images": LOCAL,  # bodies of other servers, for as long as those permit
+    "features.documents.http.NnoLists": Checked(f"{CACHES}::test_whole_list_is_kept_for_ten_seconds"),
     "http.lists.Lists": Checked(f"{CACHES}::test_whole_list_is_kept_for_ten_seconds"),
     "features.pages.feed_page.Pages": PAGES,
     "features.pages.river_page.RiverPages": PAGES,
@@ -142,10 +143,8 @@ SHORT_LIVED = (
     "formats/",
     "sync/",
     "features/doctor/",
-    "features/documents/",
     "features/moving_in/",
     "features/nno/entries.py",
-    "features/polling/source_items.py",
 )
 CONTAINERS = {
     *("set", "dict", "list", "OrderedDict", "deque", "Counter", "defaultdict", "WeakValueDictionary"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from smartfeeds.delivery.deliverer import StanzaSender
     from smartfeeds.delivery.dispatcher import Dispatcher
     from smartfeeds.delivery.letters import Letters
+    from smartfeeds.formats.document_format import DocumentFormat
     from smartfeeds.http.side import HttpSide
     from smartfeeds.net.limiter import HostLimiter
     from smartfeeds.parts import Parts
@@ -161,6 +162,8 @@ class Feature:
     """What it does over XMPP."""
     http: "Callable[[], HttpSide[Any]] | None" = None
     """What it serves over HTTP."""
+    documents: "Callable[[], tuple[DocumentFormat, ...]] | None" = None
+    """Its formats of documents."""
     chat: "Callable[[], ChatTable] | None" = None
     """Its commands in chats."""
     resources: "Callable[[], tuple[Resource[Any], ...]] | None" = None

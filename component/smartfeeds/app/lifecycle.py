@@ -18,7 +18,7 @@ from smartfeeds.app.feature import Host, Process, Work, run_all
 from smartfeeds.app.group import GroupLink, make_group
 from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
-from smartfeeds.app.sides import chat_tables, http_sides, xmpp_side
+from smartfeeds.app.sides import chat_tables, feed_forms, http_sides, xmpp_side
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
@@ -189,7 +189,7 @@ class App:
         self.site = (
             Site(
                 settings.http,
-                Backend(self.handle, domain, clock, bodies, host.parts),
+                Backend(self.handle, domain, clock, bodies, host.parts, feed_forms()),
                 health,
                 observe_request,
                 http_sides(),

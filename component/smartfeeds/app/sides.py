@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from smartfeeds.app.documents import FORMATS
 from smartfeeds.chat.commands import ChatTable
 from smartfeeds.features import FEATURES
+from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.resources import side_of
 from smartfeeds.http.side import HttpSide
 from smartfeeds.service.consumer_requests import CONSUMERS
@@ -43,3 +45,10 @@ def http_sides() -> list[HttpSide[Any]]:
 def chat_tables() -> tuple[ChatTable, ...]:
     """Returns the commands of features in chats."""
     return tuple(feature.chat() for feature in FEATURES if feature.chat is not None)
+
+
+def feed_forms() -> FeedForms:
+    """Returns the representations of feeds: those of the kernel, of all formats and of the features."""
+    sides = http_sides()
+    others = [form for side in sides for form in side.forms]
+    return FeedForms.of(FORMATS.values(), others, [form for side in sides for form in side.lists])

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import click
 
+from smartfeeds.app.documents import FORMATS, read_document
 from smartfeeds.cli.common import config_option, json_option, private_option
 from smartfeeds.cli.fetching import allowed_networks, fetch, file_or_address
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
@@ -30,10 +31,9 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.items import FeedDocument, FormatLoss
-from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.context import Context, LocatedNode, check_expired, locate
 from smartfeeds.service.feeds import FeedService
@@ -179,7 +179,7 @@ def export(config: Path | None, work: Callable[[FeedService], Coroutine[None, No
 async def _export(service: FeedService, *, name: str, form: str, output: Path | None) -> Exported:
     located = await locate_view(service, name)
     view = located.view if located.view.smart else CREATED
-    plan = ExportPlan(located, replace(view, sync=False), f"{name} to {WRITERS[form].name}")
+    plan = ExportPlan(located, replace(view, sync=False), f"{name} to {FORMATS[form].name}")
     return await export_view(service, plan, lambda job: write_out(form, job, output))
 
 

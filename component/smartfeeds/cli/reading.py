@@ -11,8 +11,8 @@ from typing import BinaryIO, cast
 
 import click
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.errors import ConfigError, DocumentError, DocumentFormatError, FeedError, FormatError
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS, is_base
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES

@@ -9,12 +9,13 @@ from typing import BinaryIO, TypeVar
 
 import click
 
+from smartfeeds.app.documents import FORMATS
 from smartfeeds.cli.common import output_option
 from smartfeeds.cli.files import whole_file
 from smartfeeds.console import SHOWN_LINES, exit_failed_if, print_err, print_json, print_lines
 from smartfeeds.errors import ConfigError
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument
-from smartfeeds.formats.writers import WRITERS, FeedExport
 
 _MORE = "--json lists all of them"
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -26,7 +27,7 @@ def writing_options(command: Command) -> Command:
         click.option("--json", "as_json", is_flag=True, help="Print a report as JSON. Requires --output."),
         click.option("--strict", is_flag=True, help="Exit with code 1 if data was lost or items were skipped."),
         output_option,
-        click.option("--to", "form", type=click.Choice(list(WRITERS)), required=True, help="The output format."),
+        click.option("--to", "form", type=click.Choice(list(FORMATS)), required=True, help="The output format."),
     ):
         command = option(command)
     return command
@@ -42,7 +43,7 @@ def check_report(output: Path | None, *, as_json: bool) -> None:
 
 def write_out(form: str, job: FeedExport, output: Path | None) -> None:
     """Write the complete document or nothing. Raises ConfigError if the file cannot be written."""
-    write_pieces(WRITERS[form].write(job), output)
+    write_pieces(FORMATS[form].write(job), output)
 
 
 def write_pieces(pieces: Iterable[bytes], output: Path | None) -> None:
@@ -94,7 +95,7 @@ def finish(
 
 def _print_lines(form: str, job: FeedExport, count: int, output: Path | None, document: FeedDocument) -> None:
     """Print a line per item with lost data, per skipped item, and per warning."""
-    name = WRITERS[form].name
+    name = FORMATS[form].name
     if output is not None:
         print_err(f"{output}: {name}, of a feed of {count} items.")
     texts: dict[str, list[str]] = {}
@@ -120,7 +121,7 @@ def _print_report(form: str, job: FeedExport, count: int, output: Path | None, d
     print_json(
         {
             "from": document.format,
-            "to": WRITERS[form].name,
+            "to": FORMATS[form].name,
             "output": str(output),
             "items": count,
             "losses": [{"item": loss.item_id, "what": loss.what} for loss in job.losses],

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from smartfeeds.app.config import Settings, load
+from smartfeeds.app.documents import read_document
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.token import TokenScope
@@ -27,7 +28,6 @@ from smartfeeds.demo.prosody import OWNER, Prosody, write_config
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
-from smartfeeds.formats.documents import read_document
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document

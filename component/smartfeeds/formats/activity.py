@@ -9,17 +9,37 @@ as HTML.
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.entry import ACTIVITY_NS, NO_TEXT, Entry, EntryLink, EntrySource, Person
+from smartfeeds.formats.document_format import DocumentFormat, Reader, whole
+from smartfeeds.formats.entry import ACTIVITY_NS, NO_TEXT, Entry, EntryLink, EntrySource, Person, read_entry
 from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
 from smartfeeds.formats.links import resolve
-from smartfeeds.formats.losses import EMAIL, losses_of
+from smartfeeds.formats.losses import EntryPart, losses_of, lost_of
 from smartfeeds.formats.xml import new_element
 
+_LOST = lost_of(
+    {
+        EntryPart.SUMMARY,
+        EntryPart.EMAIL,
+        EntryPart.SCHEMES_AND_LABELS,
+        EntryPart.LABELS,
+        EntryPart.ENCLOSURE_TITLES,
+        EntryPart.SOURCE,
+        EntryPart.SOURCE_TITLE,
+        EntryPart.REPLIES,
+        EntryPart.LANGUAGE,
+        EntryPart.KINDS,
+        EntryPart.CONTENT_MARKUP,
+        EntryPart.AUTHORS,
+        EntryPart.ENCLOSURES,
+        EntryPart.ENCLOSURES_OFF_WEB,
+    }
+)
 _WEB = ("http://", "https://")
 _FILE_KINDS = frozenset({"audio", "image", "video"})
 _GUESSED = frozenset({"note", "article"})
@@ -48,10 +68,10 @@ def write_activities(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocumen
 
 def activity_losses(entry: Entry) -> list[FormatLoss]:
     """Returns the parts of the entry that its activity does not contain."""
-    losses = losses_of(entry, "json")
+    losses = losses_of(entry, _LOST)
     author = entry.authors[0] if entry.authors and not entry.deleted else Person()
     if author.email and author.uri and not author.uri.startswith(_WEB):
-        losses.append(FormatLoss(entry.item_id, EMAIL))
+        losses.append(FormatLoss(entry.item_id, EntryPart.EMAIL.value))
     return losses
 
 
@@ -186,3 +206,17 @@ def _read_kinds(item: JsonItem, body: JsonObject, guess: str) -> None:
             node = new_element(f"{{{ACTIVITY_NS}}}{name}", {"activity": ACTIVITY_NS})
             node.text = text
             item.entry.append(node)
+
+
+def _write(head: FeedHead, items: Iterable[Item]) -> WrittenDocument:
+    return write_activities(head, map(read_entry, items))
+
+
+def _losses(head: FeedHead) -> str:
+    return "the title and the description of the feed" if head.title or head.subtitle else ""
+
+
+# Over HTTP activities are a pull.
+ACTIVITIES = DocumentFormat(
+    "json", "ActivityStreams 1.0", whole(_write), losses=_losses, json=Reader(is_collection, read_activities)
+)

@@ -4,63 +4,76 @@ XML (RSS-001, RSS-002, A-122 to A-125), JSON (A-35) and outlines (SF-008) alike;
 SF-091).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from smartfeeds.core.model import MAX_ID_BYTES
-from smartfeeds.errors import Condition, FeedError, FormatError
-from smartfeeds.features.documents.ess import looks_like_ess
-from smartfeeds.features.documents.json_feed import is_json_feed, read_json_feed
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.activity import is_collection, read_activities
-from smartfeeds.formats.atom_reader import from_atom03, read_atom
 from smartfeeds.formats.distinct import told_apart
+from smartfeeds.formats.document_format import DocumentFormat, Drafts, Reader
 from smartfeeds.formats.encodings import in_utf8, in_utf8_exactly
 from smartfeeds.formats.growth import ItemGrowth, check_scope
 from smartfeeds.formats.items import FeedDocument, FeedDraft, ImportedItem, ItemDraft, SkippedItem
 from smartfeeds.formats.json_text import json_feed_start, load_json, looks_like_json
+from smartfeeds.formats.kernel_formats import ATOM
 from smartfeeds.formats.links import is_uri, rebase
 from smartfeeds.formats.loader import load
-from smartfeeds.formats.namespaces import ATOM03_NS, RDF_NS
-from smartfeeds.formats.opml import OutlineDocument, is_outline, outline_of, single_outline
+from smartfeeds.formats.opml import OutlineDocument, single_outline
 from smartfeeds.formats.opml_items import read_lines
 from smartfeeds.formats.payload import accept_payload, with_id_and_title
 from smartfeeds.formats.refusals import check_kind, json_refusal, root_refusal
-from smartfeeds.formats.rss import read_rss, read_rss_item
+from smartfeeds.formats.rss import read_rss_item
 from smartfeeds.formats.rss_channel import rss_name
+from smartfeeds.formats.rss_writer import RSS
 from smartfeeds.formats.xml import Element
 
 _NO_TIME = -(2**63)
-_ATOM03_ROOTS = frozenset({f"{{{ATOM03_NS}}}feed", f"{{{ATOM03_NS}}}entry"})
-_ESS = (
-    "the document is an ESS or NNO file, which has neither texts nor addresses of items: smartfeeds nno reads it, "
-    "and with --full downloads the items that it means"
-)
+T = TypeVar("T")
+R = TypeVar("R")
 
 
-def read_document(
-    data: bytes, base: str = "", charset: str = "", *, doubles: bool = False, most: int | None = None
+def read_feed(
+    formats: Collection[DocumentFormat],
+    data: bytes,
+    base: str = "",
+    charset: str = "",
+    *,
+    doubles: bool = False,
+    most: int | None = None,
 ) -> FeedDocument:
-    """The feed in `data`, which came from the address `base` where that is known, with the charset of its Content-Type.
+    """The feed in `data`, in one of some formats, which came from the address `base` where that is known, with the
+    charset of its Content-Type.
 
     Of several items of one id the newest is kept, with `doubles` all of them. At most `most` items are read. Items that
     cannot be kept are in `skipped`. Raises FormatError for a document that is no feed, and FeedError(INVALID_PAYLOAD)
     or FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read.
     """
-    if looks_like_ess(data):
-        raise FormatError(_ESS)
-    check_kind(data)
     base = rebase("", base)
-    data, notes, _ = in_utf8(data, charset)
-    start = -1 if looks_like_json(data) else json_feed_start(data)
-    if start > 0:
-        data = data[start:]
-        notes.append("what stands before the feed was skipped")
-    head, entries = (_read_json if looks_like_json(data) else _read_xml)(data, base)
+    notes: list[str] = []
+    text = _claimed(data, (each.text for each in formats))
+    if text is not None:
+        head, entries = text.read(data, base)
+    else:
+        check_kind(data)
+        data, notes, _ = in_utf8(data, charset)
+        start = -1 if looks_like_json(data) else json_feed_start(data)
+        if start > 0:
+            data = data[start:]
+            notes.append("what stands before the feed was skipped")
+        head, entries = (_read_json if looks_like_json(data) else _read_xml)(formats, data, base)
     head.repairs = [*notes, *head.repairs]
     if most is not None:
         entries = _first(entries, most, head.warnings)
     return collected(head, entries, len(data), doubles=doubles)
+
+
+def _claimed(document: T, readers: Iterable[Reader[T, R] | None]) -> Reader[T, R] | None:
+    """The reader that claims a document. Later formats are asked first: activities, which the kernel reads, are
+    recognised by members that a JSON Feed may have, too."""
+    claims = [reader for reader in readers if reader is not None and reader.claims(document)]
+    return claims[-1] if claims else None
 
 
 def _first(
@@ -149,7 +162,7 @@ def read_one(root: Element, size_bytes: int, base: str = "") -> ImportedItem:
     elif root.tag == "outline":
         head, entries = read_lines(OutlineDocument({}, (single_outline(root),)), base)
     else:
-        head, entries = _read_root(root, base)
+        head, entries = _read_root((ATOM, RSS), root, base)
     entry = next(entries, SkippedItem(0, "there is nothing in it"))
     if isinstance(entry, SkippedItem):
         raise FeedError(Condition.INVALID_PAYLOAD, f"the item cannot be read: {entry.reason}")
@@ -158,22 +171,20 @@ def read_one(root: Element, size_bytes: int, base: str = "") -> ImportedItem:
     return item
 
 
-def _read_json(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
+def _read_json(formats: Collection[DocumentFormat], data: bytes, base: str) -> Drafts:
     value, warnings, partial = load_json(data, repair=True)
-    if is_json_feed(value):
-        head, entries = read_json_feed(value, base)
-    elif is_collection(value):
-        head, entries = read_activities(value, base)
-    else:
+    reader = _claimed(value, (each.json for each in formats))
+    if reader is None:
         raise json_refusal(value)
+    head, entries = reader.read(value, base)
     head.repairs, head.partial = warnings, partial
     return head, entries
 
 
-def _read_xml(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
+def _read_xml(formats: Collection[DocumentFormat], data: bytes, base: str) -> Drafts:
     root, warnings, partial = load(data)
     check_scope(root)
-    head, entries = read_lines(outline_of(root), base) if is_outline(root) else _read_root(root, base)
+    head, entries = _read_root(formats, root, base)
     head.repairs, head.partial = warnings, partial
     if partial:
         # An item that is missing from a complete feed has been retracted, but here it may be behind the damage.
@@ -181,16 +192,11 @@ def _read_xml(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | S
     return head, entries
 
 
-def _read_root(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
-    if root.tag in (atom.FEED, atom.ENTRY):
-        return read_atom(root, base)
-    if root.tag in _ATOM03_ROOTS:
-        head, entries = read_atom(from_atom03(root), base)
-        head.format = head.format.replace("1.0", "0.3")
-        return head, entries
-    if root.tag == f"{{{RDF_NS}}}RDF" or rss_name(root) in ("rss", "channel"):
-        return read_rss(root, base)
-    raise root_refusal(root)
+def _read_root(formats: Collection[DocumentFormat], root: Element, base: str) -> Drafts:
+    reader = _claimed(root, (each.xml for each in formats))
+    if reader is None:
+        raise root_refusal(root)
+    return reader.read(root, base)
 
 
 def _item(draft: ItemDraft, scope: str) -> ImportedItem:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from smartfeeds.core.model import Node
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.documents import read_feed
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.rss import PAGES
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS, NO_CHANNEL, Channel, OwnCloud
-from smartfeeds.formats.rss_writer import GENERATOR, write_rss
+from smartfeeds.formats.rss_writer import GENERATOR, RSS, write_rss
 
 # A node's options are read with each request. The elements of other namespaces of a podcast take 2,000 bytes.
 MAX_DETAILS_BYTES = 16_384
@@ -136,7 +136,7 @@ def load_details(text: str) -> FeedDetails:
     """Reads the text of `dump_details`."""
     if not text:
         return NO_DETAILS
-    document = read_document(text.encode())
+    document = read_feed((RSS,), text.encode())
     channel = document.channel or NO_CHANNEL
     # The writer named itself where the feed names no generator; the time of the last change is the node's.
     generator = "" if channel.generator == GENERATOR else channel.generator

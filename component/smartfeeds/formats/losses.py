@@ -1,9 +1,11 @@
 """The parts of an entry that some formats cannot represent: one table for all writers, so that every loss is reported.
 
-Atom has no row here, because entries are stored as Atom.
+A format states the parts that it represents. Atom states none, because entries are stored as Atom.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from enum import Enum
 
 from smartfeeds.core.text import escape
 from smartfeeds.core.urls import harmless
@@ -12,22 +14,69 @@ from smartfeeds.formats.entry import Entry, EntryText
 from smartfeeds.formats.html_links import has_relative
 from smartfeeds.formats.items import FormatLoss
 
-EXTENSIONS = "elements of other namespaces"
-EMAIL = "the mail address of a person who has another address too"
-UNSAFE_ADDRESSES = "addresses that a reader might run (javascript, vbscript, data)"
+
+class EntryPart(Enum):
+    """A part of an entry. The value is its name for people."""
+
+    TITLE_MARKUP = "the markup of the title"
+    SUMMARY_MARKUP = "the markup of the summary"
+    SUMMARY = "the summary beside the content"
+    AUTHORS_AFTER_FIRST = "the authors after the first"
+    EMAIL = "the mail address of a person who has another address too"
+    CONTRIBUTORS = "the contributors"
+    SCHEMES_AND_LABELS = "the schemes or labels of categories"
+    LABELS = "the labels of categories"
+    ENCLOSURE_TITLES = "the titles of enclosures"
+    RELATED = "the addresses of related pages"
+    RELATED_AFTER_FIRST = "the addresses of related pages after the first"
+    OTHER_LINKS = "links other than to the page and to enclosures"
+    PICTURE = "the picture"
+    LINK_DETAILS = "the type, title or length of the link to the page, or what else is said of a link"
+    PAGES_AFTER_FIRST = "the addresses of the page after the first"
+    RIGHTS = "the rights"
+    SOURCE = "the source"
+    SOURCE_TITLE = "the source, whose address is not known"
+    REPLIES = "what it answers"
+    LANGUAGE = "the language"
+    TEXT_LANGUAGES = "the languages of single texts"
+    PERSON_DETAILS = "what is said of authors beside name and addresses"
+    CATEGORY_DETAILS = "what is said of categories beside term, scheme and label"
+    UNSAFE_ADDRESSES = "addresses that a reader might run (javascript, vbscript, data)"
+    UNREAD = "attributes of other namespaces, and elements that an Atom entry does not have"
+    KINDS = "the kind of activity or object"
+    CONTENT_ADDRESS = "the address of content that is elsewhere"
+    CONTENT_TYPE = "the media type of the content, or the content itself"
+    RELATIVE_ADDRESSES = "where relative addresses in its HTML lead: it says no base address"
+    EXTENSIONS = "elements of other namespaces"
+    CONTENT_MARKUP = "the markup of the text"
+    AUTHORS = "the authors"
+    ENCLOSURES = "the enclosures"
+    ENCLOSURES_OFF_WEB = "the enclosures that are not on the web"
 
 
-def losses_of(entry: Entry, form: str) -> list[FormatLoss]:
-    """Returns the parts of the entry that a format of `WRITERS` cannot represent. A deleted item has no losses."""
+Lost = tuple[tuple[str, Callable[[Entry], object]], ...]
+
+
+def lost_of(represented: AbstractSet[EntryPart]) -> Lost:
+    """Returns the parts that a format loses, in the order in which they are reported. `represented` are the others."""
+    return tuple((part.value, has) for part, has in _HAS.items() if part not in represented)
+
+
+def losses_of(entry: Entry, lost: Lost) -> list[FormatLoss]:
+    """Returns the parts of the entry that a format loses. A deleted item has no losses."""
     if entry.deleted:
         return []
-    return [FormatLoss(entry.item_id, text) for text, has in _LOSSES[form] if has(entry)]
+    return [FormatLoss(entry.item_id, text) for text, has in lost if has(entry)]
 
 
 def icon_losses(head: FeedHead) -> list[FormatLoss]:
     """The icon of the feed, if its address is one that writers leave out."""
     icon = head.channel.icon
-    return [FormatLoss("", f"of the feed itself: {UNSAFE_ADDRESSES}")] if icon and not harmless(icon) else []
+    return (
+        [FormatLoss("", f"of the feed itself: {EntryPart.UNSAFE_ADDRESSES.value}")]
+        if icon and not harmless(icon)
+        else []
+    )
 
 
 def _has_style(text: EntryText | None) -> bool:
@@ -58,77 +107,45 @@ def _links(entry: Entry, rel: str) -> int:
     return sum(link.rel == rel for link in entry.links)
 
 
-# A text for people, the formats that represent the part, and whether an entry has the part.
-_PARTS: tuple[tuple[str, str, Callable[[Entry], object]], ...] = (
-    ("the markup of the title", "rss", lambda entry: _has_style(entry.title)),
-    ("the markup of the summary", "rss rss092", lambda entry: _has_style(entry.summary)),
-    ("the summary beside the content", "rss jsonfeed json", lambda entry: entry.summary and entry.content),
-    ("the authors after the first", "rss rss092 jsonfeed", lambda entry: len(entry.authors) > 1),
-    (EMAIL, "rss rss092 json", lambda entry: any(person.email and person.uri for person in entry.authors)),
-    ("the contributors", "rss", lambda entry: entry.contributors),
-    (
-        "the schemes or labels of categories",
-        "rss rss092 json",
-        lambda entry: any(category.scheme or category.label for category in entry.categories),
+# Whether an entry has a part.
+_HAS: Mapping[EntryPart, Callable[[Entry], object]] = {
+    EntryPart.TITLE_MARKUP: lambda entry: _has_style(entry.title),
+    EntryPart.SUMMARY_MARKUP: lambda entry: _has_style(entry.summary),
+    EntryPart.SUMMARY: lambda entry: entry.summary and entry.content,
+    EntryPart.AUTHORS_AFTER_FIRST: lambda entry: len(entry.authors) > 1,
+    EntryPart.EMAIL: lambda entry: any(person.email and person.uri for person in entry.authors),
+    EntryPart.CONTRIBUTORS: lambda entry: entry.contributors,
+    EntryPart.SCHEMES_AND_LABELS: lambda entry: any(category.scheme or category.label for category in entry.categories),
+    EntryPart.LABELS: lambda entry: any(category.label for category in entry.categories),
+    EntryPart.ENCLOSURE_TITLES: lambda entry: any(link.title for link in entry.enclosures),
+    EntryPart.RELATED: lambda entry: _links(entry, "related"),
+    EntryPart.RELATED_AFTER_FIRST: lambda entry: _links(entry, "related") > 1,
+    EntryPart.OTHER_LINKS: lambda entry: any(
+        link.rel not in ("alternate", "enclosure", "related", "preview") for link in entry.links
     ),
-    (
-        "the labels of categories",
-        "rss jsonfeed json opml",
-        lambda entry: any(category.label for category in entry.categories),
-    ),
-    ("the titles of enclosures", "rss jsonfeed json", lambda entry: any(link.title for link in entry.enclosures)),
-    ("the addresses of related pages", "rss rss092 jsonfeed", lambda entry: _links(entry, "related")),
-    ("the addresses of related pages after the first", "rss", lambda entry: _links(entry, "related") > 1),
-    (
-        "links other than to the page and to enclosures",
-        "rss",
-        lambda entry: any(link.rel not in ("alternate", "enclosure", "related", "preview") for link in entry.links),
-    ),
-    ("the picture", "rss jsonfeed", lambda entry: entry.picture),
-    ("the type, title or length of the link to the page, or what else is said of a link", "rss", _has_link_details),
-    ("the addresses of the page after the first", "rss", lambda entry: _links(entry, "alternate") > 1),
-    ("the rights", "rss", lambda entry: entry.rights),
-    ("the source", "rss rss092 jsonfeed json", lambda entry: entry.source),
-    (
-        "the source, whose address is not known",
-        "rss jsonfeed json opml",
-        lambda entry: entry.source is not None and not entry.source.href,
-    ),
-    ("what it answers", "rss jsonfeed json", lambda entry: entry.replies_to),
-    ("the language", "rss jsonfeed json", lambda entry: entry.language),
-    ("the languages of single texts", "rss", _has_text_language),
-    (
-        "what is said of authors beside name and addresses",
-        "rss",
-        lambda entry: any(person.more for person in (*entry.authors, *entry.contributors)),
-    ),
-    (
-        "what is said of categories beside term, scheme and label",
-        "rss",
-        lambda entry: any(category.more for category in entry.categories),
-    ),
-    (UNSAFE_ADDRESSES, "", lambda entry: entry.unsafe),
-    (
-        "attributes of other namespaces, and elements that an Atom entry does not have",
-        "",
-        lambda entry: entry.unread,
-    ),
-    ("the kind of activity or object", "rss json", lambda entry: entry.typed or entry.verb != "post"),
-    ("the address of content that is elsewhere", "rss", lambda entry: entry.content_link),
-    ("the media type of the content, or the content itself", "rss", lambda entry: entry.content_type),
-    ("where relative addresses in its HTML lead: it says no base address", "", _has_relative_address),
+    EntryPart.PICTURE: lambda entry: entry.picture,
+    EntryPart.LINK_DETAILS: _has_link_details,
+    EntryPart.PAGES_AFTER_FIRST: lambda entry: _links(entry, "alternate") > 1,
+    EntryPart.RIGHTS: lambda entry: entry.rights,
+    EntryPart.SOURCE: lambda entry: entry.source,
+    EntryPart.SOURCE_TITLE: lambda entry: entry.source is not None and not entry.source.href,
+    EntryPart.REPLIES: lambda entry: entry.replies_to,
+    EntryPart.LANGUAGE: lambda entry: entry.language,
+    EntryPart.TEXT_LANGUAGES: _has_text_language,
+    EntryPart.PERSON_DETAILS: lambda entry: any(person.more for person in (*entry.authors, *entry.contributors)),
+    EntryPart.CATEGORY_DETAILS: lambda entry: any(category.more for category in entry.categories),
+    EntryPart.UNSAFE_ADDRESSES: lambda entry: entry.unsafe,
+    EntryPart.UNREAD: lambda entry: entry.unread,
+    EntryPart.KINDS: lambda entry: entry.typed or entry.verb != "post",
+    EntryPart.CONTENT_ADDRESS: lambda entry: entry.content_link,
+    EntryPart.CONTENT_TYPE: lambda entry: entry.content_type,
+    EntryPart.RELATIVE_ADDRESSES: _has_relative_address,
     # JSON Feed represents those that came from a JSON Feed; its writer reports the others.
-    (EXTENSIONS, "rss jsonfeed opml", lambda entry: entry.extensions),
-    ("the markup of the text", "rss rss092 jsonfeed json", lambda entry: _has_style(entry.content)),
-    ("the authors", "rss jsonfeed json", lambda entry: entry.authors),
-    ("the enclosures", "rss rss092 jsonfeed json", lambda entry: entry.enclosures),
-    (
-        "the enclosures that are not on the web",
-        "rss jsonfeed json opml",
-        lambda entry: not all(link.href.startswith(("http://", "https://")) for link in entry.enclosures),
+    EntryPart.EXTENSIONS: lambda entry: entry.extensions,
+    EntryPart.CONTENT_MARKUP: lambda entry: _has_style(entry.content),
+    EntryPart.AUTHORS: lambda entry: entry.authors,
+    EntryPart.ENCLOSURES: lambda entry: entry.enclosures,
+    EntryPart.ENCLOSURES_OFF_WEB: lambda entry: (
+        not all(link.href.startswith(("http://", "https://")) for link in entry.enclosures)
     ),
-)
-_LOSSES = {
-    form: [(text, has) for text, forms, has in _PARTS if form not in forms.split()]
-    for form in ("rss", "rss092", "jsonfeed", "json", "opml")
 }

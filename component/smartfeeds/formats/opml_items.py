@@ -16,19 +16,31 @@ from dataclasses import replace
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
-from smartfeeds.formats import atom, opml
+from smartfeeds.formats import atom, opml, representation
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
+from smartfeeds.formats.document_format import DocumentFormat, Drafts, FeedExport, Reader
 from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, read_entry
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem
 from smartfeeds.formats.links import is_uri, resolve
-from smartfeeds.formats.losses import losses_of
-from smartfeeds.formats.opml import CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline, OutlineDocument, flattened
+from smartfeeds.formats.losses import EntryPart, losses_of, lost_of
+from smartfeeds.formats.opml import (
+    CHANGED,
+    ITEM_ID,
+    NOTE,
+    PLACEHOLDER,
+    Outline,
+    OutlineDocument,
+    flattened,
+    is_outline,
+    outline_of,
+)
 from smartfeeds.formats.plain import LOOKS_LIKE_HTML
 from smartfeeds.formats.rss_channel import NO_CHANNEL, source_cloud, source_cloud_element
-from smartfeeds.formats.xml import canonical, parse_stored
+from smartfeeds.formats.xml import Element, canonical, parse_stored
 
+_LOST = lost_of({EntryPart.LABELS, EntryPart.SOURCE_TITLE, EntryPart.EXTENSIONS, EntryPart.ENCLOSURES_OFF_WEB})
 # The type of a link to a feed of any format, as in `type="rss"` of a subscription list.
 FEED_TYPE = "application/rss+xml"
 # A title that is made of the text: what an outliner shows of a line.
@@ -94,7 +106,7 @@ def outline_of_entry(entry: Entry, losses: list[FormatLoss]) -> Outline:
     named = tuple(data for data in entry.extensions if parse_stored(data).tag.startswith("{"))
     # The attribute `xmlUrl` has all of a link to the feed that has neither title nor length.
     others = [other for other in entry.links if other != EntryLink("related", feed, FEED_TYPE)]
-    losses += losses_of(replace(entry, links=others), "opml")
+    losses += losses_of(replace(entry, links=others), _LOST)
     if len(terms) < len(entry.categories):
         losses.append(FormatLoss(entry.item_id, "categories with a comma in them"))
     if len(named) < len(entry.extensions):
@@ -192,3 +204,20 @@ class _OutlineBuilder(EntryBuilder):
             children = b"".join(self.outline.extensions)
             self.draft.entry = parse_stored(atom.with_child(canonical(self.entry), children))
         self.draft.deleted = atom.is_deletion(self.draft.entry, atom.SYNCS)
+
+
+def _read(root: Element, base: str) -> Drafts:
+    return read_lines(outline_of(root), base)
+
+
+def _pieces(job: FeedExport) -> Iterator[bytes]:
+    return write_items(job.head, job.items, job.losses)
+
+
+def _losses(head: FeedHead) -> str:
+    return "the description of the feed" if head.subtitle else ""
+
+
+OPML = DocumentFormat(
+    "opml", "OPML 2.0", _pieces, losses=_losses, xml=Reader(is_outline, _read), representation=representation.OPML
+)

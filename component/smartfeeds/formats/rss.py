@@ -53,9 +53,13 @@ class RssScope(NamedTuple):
     language: str
 
 
+def is_rss(root: Element) -> bool:
+    """Whether a document with this root is RSS; some feeds lack the root element."""
+    return root.tag == f"{{{RDF_NS}}}RDF" or rss_name(root) in ("rss", "channel")
+
+
 def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
-    """The head and the items of a document whose root is rss or rdf:RDF."""
-    # Some feeds lack the root element.
+    """The head and the items of a document for whose root `is_rss` is true."""
     channel = root if rss_name(root) == "channel" else next(iter(rss_children(root, "channel")), None)
     is_rdf = root.tag.startswith(f"{{{RDF_NS}}}")
     version = "1.0" if is_rdf else squeeze(root.get("version", ""))[:10]

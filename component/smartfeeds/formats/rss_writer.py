@@ -15,11 +15,12 @@ from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.urls import harmless
 from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import FeedError
-from smartfeeds.formats import atom, xml
+from smartfeeds.formats import atom, representation, xml
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom import ATOM_NS, derived_id
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
+from smartfeeds.formats.document_format import DocumentFormat, Reader, whole
 from smartfeeds.formats.entry import (
     ACTIVITY_NS,
     Category,
@@ -33,13 +34,14 @@ from smartfeeds.formats.entry import (
 )
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
 from smartfeeds.formats.links import is_absolute, resolve, resolve_uri
-from smartfeeds.formats.losses import icon_losses, losses_of
+from smartfeeds.formats.losses import EntryPart, icon_losses, losses_of, lost_of
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.plain import LOOKS_LIKE_HTML
-from smartfeeds.formats.rss import CONTENT_ENCODED, CONTENT_NS, is_mail
-from smartfeeds.formats.rss_channel import RSS_NAMESPACES, channel_elements
+from smartfeeds.formats.rss import CONTENT_ENCODED, CONTENT_NS, is_mail, is_rss, read_rss
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS, RSS_NAMESPACES, channel_elements
 from smartfeeds.formats.xml import XML_BASE, Element, parse_stored
 
+_LOST = lost_of(set(EntryPart) - {EntryPart.UNSAFE_ADDRESSES, EntryPart.UNREAD, EntryPart.RELATIVE_ADDRESSES})
 GENERATOR = "smartfeeds"
 RSS_SPECIFICATION = "https://www.rssboard.org/rss-specification"
 DC_NS = "http://purl.org/dc/elements/1.1/"
@@ -128,7 +130,7 @@ def _item(head: FeedHead, item: Item, losses: list[FormatLoss]) -> bytes:
     if entry.deleted:
         losses.append(FormatLoss(item.id, "a deleted item: RSS has no form for it"))
         return b""
-    losses += losses_of(entry, "rss")
+    losses += losses_of(entry, _LOST)
     if head.for_readers:
         _simplify(entry)
     links, complete = _links(entry)
@@ -387,3 +389,13 @@ def _conflict(data: bytes, entry: Entry) -> str:
     if namespace in RSS_NAMESPACES and local.lower() in _RSS_ELEMENTS:
         return f"the element {local}: in RSS it means something else"
     return ""
+
+
+RSS = DocumentFormat(
+    "rss",
+    "RSS 2.0",
+    whole(write_rss),
+    frozenset(CHANNEL_PARTS),
+    xml=Reader(is_rss, read_rss),
+    representation=representation.RSS,
+)

@@ -14,12 +14,12 @@ from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.prefetch.local_links import item_with_local
 from smartfeeds.formats.atom_feed import write_entry
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.page_writer import PageWriter

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from http import HTTPStatus
 from time import perf_counter
+from typing import NamedTuple
 
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.page import ResultSetRequest
@@ -13,14 +14,14 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unless_known
 from smartfeeds.http.encode import Encoder, FeedLinks, PageAddress, in_callback, is_feed, items_of, last_cursor
+from smartfeeds.http.forms import FeedForms, content_of
 from smartfeeds.http.http_errors import HttpError, failure_reply
-from smartfeeds.http.negotiation import Representation
-from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, LAST_EVENT_ID, Content, Operation
 from smartfeeds.http.page_writer import PageWriter
 from smartfeeds.http.queries import (
@@ -46,43 +47,33 @@ REQUEST_BYTES = 768  # memory of a `FeedRequest` without its longer texts
 ACTOR_BYTES = 512  # memory of the address that belongs to a token, and of its parts
 # A pause costs a turn of the event loop, which is as much as joining a small page. The loop may be late by 50 ms.
 PAUSE_EVERY_S = 0.005
-SUFFIXES = n.by_suffix(n.DOCUMENTS_OF_FEED)
-# Documents for readers that do not know cursors: without a position they hold the newest items and a link to older
-# ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
-_DOCUMENTS = frozenset({n.HTML, n.RSS, n.RSS_092, n.JSON_FEED, n.ESS, n.OPML, n.NNO})
 # Documents that a program can merge. The others lack deletions and ids.
 _WITH_SYNC = frozenset({n.HTML, n.RSS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
 _VARY = "Accept, Accept-Encoding, Authorization"
 
-_CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_FEED} | {
-    n.JSON.bare_type: ref("Collection"),
-    n.JSON_FEED.bare_type: ref("JsonFeed"),
-}
 _SCRIPT: Content = {n.JAVASCRIPT.partition(";")[0]: {"type": "string"}}
 
 PULL = Operation(
     "pull",
     "A page of a feed in the accepted media type; text/event-stream continues with the changes",
-    {200: {**_CONTENT, **_SCRIPT}},
+    {200: _SCRIPT},
     errors=(406,),
     parameters=(SINCE, UNTIL, MAX, TIMEOUT, CALLBACK, *VIEW_PARAMETERS, IF_NONE_MATCH, LAST_EVENT_ID),
     scope=TokenScope.READ,
     cors=True,
     hint="; items are published at /entries/NAME/",
+    forms=lambda forms: content_of(forms.of_feed),
 )
 DOCUMENT = Operation(
     "document",
     "The newest items of a feed as a document, for readers that know no positions",
     # An unknown suffix belongs to the name of the feed, whose address redirects.
-    {
-        200: {form.bare_type: _CONTENT[form.bare_type] for form in SUFFIXES.values()}
-        | {**_SCRIPT, n.XML.partition(";")[0]: {"type": "string"}},
-        308: {},
-    },
+    {200: {**_SCRIPT, n.XML.partition(";")[0]: {"type": "string"}}, 308: {}},
     parameters=(SINCE, UNTIL, MAX_OR_ALL, TIMEOUT, CALLBACK, *VIEW_PARAMETERS, IF_NONE_MATCH),
     scope=TokenScope.READ,
     cors=True,
+    forms=lambda forms: content_of(forms.suffixes.values()),
 )
 FEED_REDIRECT = Operation("feedRedirect", "Redirect to the address with a slash at its end", {308: {}}, cors=True)
 
@@ -98,7 +89,7 @@ class FeedRequest:
     `document`: the request has no position and gets the newest items. `reader`: it gets a document for feed readers.
     `credential` is the token of the actor, "" for an anonymous caller. `bearer` is that of `HttpCall`. `frame` is that
     of a page for browsers, None for other forms. `style` is that of a document for browsers, "" without one
-    (`PageWriter`).
+    (`PageWriter`). `stored`: a document that is stored with the node takes the place of the page.
     """
 
     place: PageAddress
@@ -111,6 +102,7 @@ class FeedRequest:
     bearer: bool = False
     frame: Hashable = None
     style: str = ""
+    stored: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -139,8 +131,8 @@ class FeedRequest:
             known=known,
             both_sides=reader or (self.form is n.ATOM and query.sync),
             asker=asker if self.actor is ANONYMOUS else "",
-            outline=self.form is n.NNO and self.document and not view,
-            local=self.frame is not None or (reader and self.form in WITH_LOCAL and not query.sync),
+            outline=self.stored and self.document and not view,
+            local=self.frame is not None or (reader and self.form.suffix in WITH_LOCAL and not query.sync),
         )
 
 
@@ -159,8 +151,8 @@ class FeedUpdate:
 
 
 class Feeds:
-    """Handles GET and HEAD of feeds. `writers` write the documents, `pages` writes the pages for browsers, `encoder`
-    writes the pages of pulls. `forms` are the representations of a feed."""
+    """Handles GET and HEAD of feeds. `forms` are their representations, `writers` write the documents, `pages` writes
+    the pages for browsers, `encoder` writes the pages of pulls. The attribute `forms` has what can be negotiated."""
 
     def __init__(
         self,
@@ -168,6 +160,7 @@ class Feeds:
         authenticate: Authenticate,
         service: str,
         encoder: Encoder,
+        forms: FeedForms,
         writers: Mapping[Representation, Write],
         pages: PageWriter,
         *,
@@ -180,9 +173,10 @@ class Feeds:
         self._service = service
         self._encoder = encoder
         self._pulls: Mapping[Representation, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom}
+        self._forms = forms
         self._documents = writers
         self._pages = pages
-        self.forms = pages.offered(n.OF_FEED)
+        self.forms = pages.offered(forms.of_feed)
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
         self._links = links
@@ -226,7 +220,9 @@ class Feeds:
         """The request that a call makes. Raises HttpError if the client accepts no offered representation."""
         accept = call.header("Accept")
         form = self._form(accept, call.suffix, query.callback)
-        reader = form in _DOCUMENTS or _is_atom_document(form, call.suffix, query)
+        # Documents for readers that do not know cursors: without a position they hold the newest items and a link to
+        # older ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
+        reader = self._forms.is_for_readers(form) or _is_atom_document(form, call.suffix, query)
         # A program that knows FeedSync, but no cursors, may choose the size of its window.
         sized = query.max is None or (form is n.ATOM and query.sync)
         document = query.since is None and query.until is None and (reader or bool(call.suffix and sized))
@@ -236,7 +232,10 @@ class Feeds:
         place = PageAddress(call.site_url, call.name, query, hub_url, self._links.cloud, window)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         style = self._pages.style(call, form) if reader and call.suffix and not query.callback else ""
-        return FeedRequest(place, form, call.actor, document, reader, zipped, call.credential, call.bearer, style=style)
+        stored = self._forms.is_stored(form)
+        return FeedRequest(
+            place, form, call.actor, document, reader, zipped, call.credential, call.bearer, style=style, stored=stored
+        )
 
     async def page(self, request: FeedRequest) -> FeedPage:
         """The page itself. Raises FeedError."""
@@ -313,9 +312,9 @@ class Feeds:
     def _form(self, accept: str, suffix: str, callback: str) -> Representation:
         """The representation to send. With a callback it is wrapped in a script (SF-059)."""
         if not callback:
-            return SUFFIXES[suffix] if suffix else n.negotiate(accept, self.forms, "a feed")
+            return self._forms.suffixes[suffix] if suffix else n.negotiate(accept, self.forms, "a feed")
         # A script element of a browser accepts any script, but no JSON.
-        form = SUFFIXES[suffix] if suffix else n.choose(accept, _CALLABLE) or n.JSON
+        form = self._forms.suffixes[suffix] if suffix else n.choose(accept, _CALLABLE) or n.JSON
         if form not in _CALLABLE:
             raise HttpError(HTTPStatus.BAD_REQUEST, "callback works with JSON and Atom only")
         return form
@@ -325,11 +324,10 @@ class Feeds:
         headers = access_headers(public=public, bearer=request.bearer, expose="ETag, Link")
         headers["Vary"] = _VARY
         place = request.place
-        self_suffix = n.self_suffix(request.form) if request.reader else ""
-        hub_url = place.hub_url if request.form in n.WITH_HUB else ""
-        headers["Link"] = _links(
-            place.site_url, place.name, place.query.view, self_suffix, hub_url, smart=is_feed(answer.node)
-        )
+        self_suffix = request.form.own_suffix if request.reader else ""
+        hub_url = place.hub_url if request.form.has_hub else ""
+        alternates = Alternates(self._forms.linked, self._forms.lists) if is_feed(answer.node) else None
+        headers["Link"] = _links(place.site_url, place.name, place.query.view, self_suffix, hub_url, alternates)
         if request.style:
             headers.update(self._pages.style_headers)
         elif request.form is n.HTML:
@@ -359,22 +357,32 @@ def _is_atom_document(form: Representation, suffix: str, query: FeedQuery) -> bo
     return form is n.ATOM and bool(suffix) and query.since is None and not query.sync
 
 
+class Alternates(NamedTuple):
+    """The representations to which a Smart Feed links: its own, and those of the list of feeds."""
+
+    of_feed: tuple[Representation, ...]
+    of_list: tuple[Representation, ...]
+
+
 # Writing the addresses takes as long as reading the query of the request, and feeds have few views.
 @lru_cache(256)
-def _links(site_url: str, name: str, view: str, self_suffix: str, hub_url: str, *, smart: bool) -> str:
+def _links(site_url: str, name: str, view: str, self_suffix: str, hub_url: str, alternates: Alternates | None) -> str:
     """The header Link: the other representations of the feed if it is a Smart Feed (SF-112; ESS-024), and its hub
     (SF-074). The address of the response itself is the same as in its document (WS-082)."""
     query = f"?{view}" if view else ""
     links = [f'<{site_url}{feed_path(name, self_suffix)}{query}>; rel="self"']
-    if smart:
+    if alternates is not None:
         if hub_url:
             links.append(f'<{hub_url}>; rel="hub"')
-        for form in n.LINKED:
+        for form in alternates.of_feed:
             address = f"{site_url}{feed_path(name, form.suffix)}{query}"
             links.append(f'<{address}>; rel="alternate"; type="{form.bare_type}"')
         links.append(f'<{site_url}{feed_path(name, folder=ABOUT)}{query}>; rel="describedby"')
         links.append(f'<{site_url}{micropub_path(name)}>; rel="micropub"')
-        links.append(f'<{site_url}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
+        links += [
+            f'<{site_url}{list_path(form.suffix)}>; rel="alternate"; type="{form.media_type}"'
+            for form in alternates.of_list
+        ]
     return ", ".join(links)
 
 

@@ -5,11 +5,11 @@ aiohttp does not negotiate content.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 
-from smartfeeds.formats.writers import ATOM_TYPE, JSON_FEED_TYPE, RSS_TYPE
+from smartfeeds.formats import representation
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http.http_errors import HttpError
 
 _MAX_ACCEPT = 1_024
@@ -17,43 +17,23 @@ _MAX_RANGES = 32
 _QUALITY = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 
-# Compared by identity: every representation is a constant of this module, and keys of caches hold them.
-@dataclass(frozen=True, slots=True, eq=False)
-class Representation:
-    """A format of a response: its suffix, the media type for Content-Type, the types that select it in Accept, its
-    name for people, and types that select it in Accept although they may mean other formats too."""
-
-    suffix: str
-    media_type: str
-    accept_types: tuple[str, ...]
-    name: str = ""
-    generic_types: tuple[str, ...] = ()
-
-    @property
-    def bare_type(self) -> str:
-        """The media type without parameters."""
-        return self.media_type.partition(";")[0]
-
-
 JSON = Representation(
-    "json", "application/json; charset=utf-8", ("application/json", "application/activity+json"), "JSON"
+    "json",
+    "application/json; charset=utf-8",
+    ("application/json", "application/activity+json"),
+    "JSON",
+    has_hub=True,
+    self_suffix="",
+    link=4,
+    schema="Collection",
 )
-ATOM = Representation(
-    "atom",
-    ATOM_TYPE,
-    ("application/atom+xml",),
-    "Atom",
-    ("application/xml", "text/xml"),
-)
+ATOM = representation.ATOM
 EVENTS = Representation("events", "text/event-stream", ("text/event-stream",))
-HTML = Representation("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
-RSS = Representation("rss", RSS_TYPE, ("application/rss+xml",), "RSS")
-# It has the media type of RSS 2.0, so only its suffix selects it.
-RSS_092 = Representation("rss092", RSS_TYPE, ())
-JSON_FEED = Representation("jsonfeed", JSON_FEED_TYPE, ("application/feed+json",), "JSON Feed")
-ESS = Representation("ess", "application/ess", ("application/ess",), "ESS")
-NNO = Representation("nno", "application/nno", ("application/nno",))
-OPML = Representation("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))
+HTML = Representation(
+    "html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"), has_hub=True, self_suffix=""
+)
+RSS = representation.RSS
+OPML = representation.OPML
 JAVASCRIPT = "application/javascript; charset=utf-8"
 XML = "application/xml; charset=utf-8"
 WEB_FORM = "application/x-www-form-urlencoded"
@@ -63,34 +43,13 @@ MARKDOWN = "text/markdown"
 # The media types that a form of a page on another host can send.
 FORM_TYPES = frozenset({WEB_FORM, MULTIPART, PLAIN, ""})
 
-# Among equals the first wins, so */* is JSON (A-12).
-OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML, NNO)
-DOCUMENTS_OF_FEED = (*OF_FEED, RSS_092)
-OF_LIST = (JSON, HTML, OPML, NNO)
+# Those of the kernel; `forms.FeedForms` has all. Among equals the first wins, so */* is JSON (A-12).
+OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, OPML)
+OF_LIST = (JSON, HTML, OPML)
 OF_RIVER = (JSON, HTML, ATOM)
 OF_SEARCH = (JSON, HTML)
 OF_ENTRY = (ATOM, JSON)
 OF_ENTRY_PAGE = (*OF_ENTRY, HTML)
-# The representations that name the hub of their feed: those whose address is a topic (`features.callbacks.topics`).
-WITH_HUB = frozenset({JSON, ATOM, HTML, RSS, JSON_FEED, ESS})
-# The suffix of the address that a document for feed readers gives as its own, if that is not the feed's. An ESS file
-# describes the items of the RSS document (ESS-001).
-_SELF_SUFFIXES: Mapping[Representation, str] = {
-    ATOM: ATOM.suffix,
-    RSS: RSS.suffix,
-    RSS_092: RSS_092.suffix,
-    JSON_FEED: JSON_FEED.suffix,
-    ESS: RSS.suffix,
-    OPML: OPML.suffix,
-    NNO: NNO.suffix,
-}
-# The alternate links of a feed; feed readers take the first one that they know.
-LINKED = (ATOM, RSS, JSON_FEED, JSON, ESS)
-
-
-def self_suffix(form: Representation) -> str:
-    """The suffix of the own address of a document, "" for pages."""
-    return _SELF_SUFFIXES.get(form, "")
 
 
 @lru_cache(512)

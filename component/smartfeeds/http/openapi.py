@@ -13,7 +13,6 @@ from smartfeeds import __version__
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.http_errors import PROBLEM
 from smartfeeds.http.openapi_schemas import JID, SCHEMAS, TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, METHODS, NAME_TEXT, Content, Operation, Parameter
@@ -32,7 +31,6 @@ _TOKEN: list[dict[str, list[str]]] = [{"token": []}]
 _VARIABLES: Mapping[str, Parameter] = {
     "name": Parameter("name", NAME_TEXT, "name of the feed", "path"),
     "id": Parameter("id", NAME_TEXT, "id of the item", "path"),
-    "suffix": Parameter("suffix", {"enum": list(SUFFIXES)}, "format of the document", "path"),
     "jid": Parameter("jid", JID, "XMPP address", "path"),
     "token": Parameter("token", NAME_TEXT, "id of the token", "path"),
     "digest": Parameter("digest", TEXT, "digest of the address, as the pages contain it", "path"),
@@ -68,15 +66,17 @@ _DESCRIPTIONS: Mapping[int, str] = {
 
 
 def document(
-    routes: Iterable[tuple[str, str, Operation]], schemas: Mapping[str, Schema] | None = None
+    routes: Iterable[tuple[str, str, Operation]], suffixes: Iterable[str], schemas: Mapping[str, Schema] | None = None
 ) -> dict[str, Any]:
-    """The document for routes given as (method, path, operation), sorted by their paths. `schemas` are those of
-    features, by name."""
+    """The document for routes given as (method, path, operation), sorted by their paths. `suffixes` are those of
+    documents, and `schemas` those of features, by name."""
+    suffix = Parameter("suffix", {"enum": list(suffixes)}, "format of the document", "path")
+    known = {**_VARIABLES, "suffix": suffix}
     paths: dict[str, dict[str, Any]] = {}
     for method, path, operation in sorted(routes, key=lambda route: (route[1], METHODS.index(route[0]))):
         variables = PathTemplate(path).variables
         if path not in paths:
-            shared = {"parameters": [_parameter(_VARIABLES[name]) for name in variables]}
+            shared = {"parameters": [_parameter(known[name]) for name in variables]}
             paths[path] = shared if variables else {}
         paths[path][method.lower()] = _operation(operation, variables)
     return {

@@ -4,12 +4,16 @@ Each module of handlers declares its operations. Tables join them to paths and h
 checks rights from these values, and `openapi.py` writes the OpenAPI document from the same values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from smartfeeds.core.token import TokenScope
 from smartfeeds.http.negotiation import WEB_FORM
 from smartfeeds.http.openapi_schemas import TEXT, Schema
+
+if TYPE_CHECKING:
+    from smartfeeds.http.forms import FeedForms
 
 # In the order in which headers and the OpenAPI document name them.
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -41,7 +45,8 @@ class Operation:
     it takes a token that browsers do not send by themselves. `guests`: a form of people who are not signed in, which
     must carry a form token, too. `for_people`: a page or a form of a page. `for_hubs`: a callback path, which only the
     hub or cloud knows that this service has asked. `plain_errors`: errors are plain text, because the protocol of the
-    operation demands it.
+    operation demands it. `forms` and `body_forms` return the content of the response 200, and of the body, that depends
+    on the formats which the service has.
     """
 
     name: str
@@ -59,11 +64,22 @@ class Operation:
     for_people: bool = False
     for_hubs: bool = False
     plain_errors: bool = False
+    forms: "Callable[[FeedForms], Content] | None" = None
+    body_forms: "Callable[[FeedForms], Content] | None" = None
 
     @property
     def needs_token(self) -> bool:
         """Whether an anonymous request is rejected."""
         return self.scope is not None and self.scope is not TokenScope.READ
+
+    def with_forms(self, forms: "FeedForms") -> "Operation":
+        """The operation with the content that depends on the formats which the service has."""
+        answers, body = self.answers, self.body
+        if self.forms is not None:
+            answers = {**answers, 200: {**self.forms(forms), **answers[200]}}
+        if self.body_forms is not None:
+            body = {**self.body_forms(forms), **body}
+        return replace(self, answers=answers, body=body)
 
     def without(self, media_type: str) -> "Operation":
         """The operation without a media type of its answers."""

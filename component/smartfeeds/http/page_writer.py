@@ -11,10 +11,11 @@ from typing import Protocol
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.http_errors import Problem
-from smartfeeds.http.negotiation import HTML, Representation
+from smartfeeds.http.negotiation import HTML
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, ItemShown
 

@@ -12,11 +12,11 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import feed_path
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.json_text import Json
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.entries import ITEM_CONTENT, Entries, entry_url, expected_of
-from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.options_json import options_of_json

@@ -3,7 +3,7 @@
 Over XMPP the same is in disco#info (`xmpp/disco.py`).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 
 from smartfeeds.core.jid import ANONYMOUS
@@ -38,9 +38,18 @@ _WITH_SYNC = (n.ATOM, n.RSS, n.OPML)
 
 
 class Requirements:
-    """Handles GET of /about/NAME/. `domain` is the address of the service; `has_hub`: feeds have a hub."""
+    """Handles GET of /about/NAME/. `domain` is the address of the service, `suffixes` are those of documents;
+    `has_hub`: feeds have a hub."""
 
-    def __init__(self, pull: Callable[[PullFeed], Awaitable[FeedPage]], domain: str, *, has_hub: bool) -> None:
+    def __init__(
+        self,
+        pull: Callable[[PullFeed], Awaitable[FeedPage]],
+        domain: str,
+        suffixes: Collection[str],
+        *,
+        has_hub: bool,
+    ) -> None:
+        self._suffixes = suffixes
         self._pull = pull
         self._domain = domain
         self._has_hub = has_hub
@@ -61,14 +70,14 @@ class Requirements:
         if public or call.bearer:
             headers["Access-Control-Allow-Origin"] = "*"
         place = PageAddress(call.site_url, call.name, query)
-        described = _json(answer, place, self._domain)
+        described = _json(answer, place, self._domain, self._suffixes)
         if self._has_hub:
             described["push"] = {"hub": f"{call.site_url}{hub_path(call.name)}", "topic": place.base_url}
         body = dump_json(described)
         return call.zipped(Reply(body, n.JSON.media_type, headers=headers))
 
 
-def _json(answer: FeedPage, place: PageAddress, domain: str) -> JsonObject:
+def _json(answer: FeedPage, place: PageAddress, domain: str, suffixes: Collection[str]) -> JsonObject:
     node = f"{answer.node.name}?{canonical(answer.view)}"
     shared = place._replace(query=read_query(canonical(replace(answer.view, sync=True))))
     return {
@@ -77,7 +86,7 @@ def _json(answer: FeedPage, place: PageAddress, domain: str) -> JsonObject:
         "url": place.base_url,
         "pull": {form.bare_type: place.base_url for form in (n.JSON, n.ATOM)},
         "stream": {n.EVENTS.bare_type: place.base_url},
-        "documents": {suffix: place.document_url(suffix) for suffix in n.by_suffix(n.DOCUMENTS_OF_FEED)},
+        "documents": {suffix: place.document_url(suffix) for suffix in suffixes},
         "sync": {form.suffix: shared.document_url(form.suffix) for form in _WITH_SYNC},
         "complete": {form.suffix: shared.complete_url(form.suffix) for form in _WITH_SYNC},
         "item": f"{place.site_url}{entry_path(place.name)}{{id}}",

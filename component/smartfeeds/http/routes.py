@@ -7,6 +7,7 @@ from typing import Any
 from smartfeeds.core import urls
 from smartfeeds.http import entries, feeds, health, lists, openapi, publishing, requirements
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route
 
@@ -28,9 +29,8 @@ class Handlers:
 TABLE: tuple[Route[Handlers], ...] = (
     Route("GET", "/feeds", "feeds", lists.LIST_REDIRECT, lambda _: lists.redirect),
     Route("GET", "/feeds/", "feeds", lists.LIST, lambda h: h.lists.get),
-    Route("GET", "/feeds.json", "feeds", lists.list_document(n.JSON), lambda h: h.lists.get),
-    Route("GET", "/feeds.opml", "feeds", lists.list_document(n.OPML), lambda h: h.lists.get),
-    Route("GET", "/feeds.nno", "feeds", lists.list_document(n.NNO), lambda h: h.lists.get),
+    Route("GET", "/feeds.json", "feeds", lists.list_document(n.JSON, lists.PARAMETERS[n.JSON]), lambda h: h.lists.get),
+    Route("GET", "/feeds.opml", "feeds", lists.list_document(n.OPML, lists.PARAMETERS[n.OPML]), lambda h: h.lists.get),
     Route("GET", "/feeds/{name}/", "feed", feeds.PULL, lambda h: h.pull),
     Route("PUT", "/feeds/{name}/", "feed", publishing.CREATE_FEED, lambda h: h.publishing.create_feed),
     Route("DELETE", "/feeds/{name}/", "feed", publishing.DELETE_FEED, lambda h: h.publishing.delete_feed),
@@ -51,17 +51,16 @@ TABLE: tuple[Route[Handlers], ...] = (
 # fmt: on
 
 
-def document(sides: Iterable[HttpSide[Any]]) -> dict[str, Any]:
+def document(sides: Iterable[HttpSide[Any]], forms: FeedForms) -> dict[str, Any]:
     """Returns the OpenAPI document of the kernel's table and of the features. Only a service with pages answers with
     HTML."""
     sides = tuple(sides)
     has_pages = any(side.pages is not None for side in sides)
     routes = (*TABLE, *(route for side in sides for route in side.routes))
-    described = (each for each in routes if each.operation.described)
-    return openapi.document(
-        (
-            (each.method, each.path, each.operation if has_pages else each.operation.without(n.HTML.bare_type))
-            for each in described
-        ),
-        {name: schema for side in sides for name, schema in side.schemas.items()},
-    )
+    described = [
+        (each.method, each.path, each.operation.with_forms(forms)) for each in routes if each.operation.described
+    ]
+    if not has_pages:
+        described = [(method, path, each.without(n.HTML.bare_type)) for method, path, each in described]
+    schemas = {name: schema for side in sides for name, schema in side.schemas.items()}
+    return openapi.document(described, forms.suffixes, schemas)

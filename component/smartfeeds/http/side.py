@@ -5,15 +5,17 @@ route needs an `Operation` and a handler in its own module, and a line in the ta
 does not matter. A feature may serve a method and path of the kernel in its place.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http.authentication import Authenticator, NobodyKnown
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import FeedLinks
-from smartfeeds.http.feeds import SUFFIXES
+from smartfeeds.http.forms import FeedForm, FeedForms
+from smartfeeds.http.lists import GetList
 from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.page_writer import NoPages, PageWriter
@@ -30,13 +32,15 @@ H = TypeVar("H")
 @dataclass(frozen=True, slots=True)
 class Backend:
     """The service behind the site. `handle` answers requests, `domain` is its address, `now_us` returns microseconds.
-    `bodies` reads the bodies of requests, within its limits. `parts` has what features run."""
+    `bodies` reads the bodies of requests, within its limits. `parts` has what features run. `forms` are the
+    representations of feeds."""
 
     handle: Handle
     domain: str
     now_us: Callable[[], int]
     bodies: BodyReader
     parts: Parts
+    forms: FeedForms
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +75,19 @@ MakeAuthenticator = Callable[[Handle, BodyReader, str, Parts], Authenticator]
 class HttpSide(Generic[H]):
     """The routes of a part, and the function that makes the object with their handlers.
 
-    One feature may have an `authenticator`, and one may make `pages`, of the service and its address. `links` adds to
-    the links of documents; its parameters are those of the parts before, and what features run. `schemas` are those of
-    its bodies by name.
+    One feature may have an `authenticator`, and one may make `pages`, of the service, its address and the
+    representations of feeds. `links` adds to the links of documents; its parameters are those of the parts before, and
+    what features run. `forms` are representations of a feed. `lists` has representations of the list of feeds, each
+    with its handler. `schemas` are those of its bodies by name.
     """
 
     routes: tuple[Route[H], ...]
     handlers: Callable[[SiteTools], H]
     authenticator: MakeAuthenticator | None = None
     links: Callable[[FeedLinks, Parts], FeedLinks] | None = None
-    pages: Callable[[Handle, str], PageWriter] | None = None
+    pages: Callable[[Handle, str, FeedForms], PageWriter] | None = None
+    forms: tuple[FeedForm, ...] = ()
+    lists: Mapping[Representation, Callable[[H], GetList]] = field(default_factory=dict)
     schemas: Mapping[str, Schema] = field(default_factory=dict)
 
 
@@ -101,19 +108,19 @@ def links_of(sides: Iterable[HttpSide[Any]], parts: Parts) -> FeedLinks:
     return links
 
 
-def page_writer_of(sides: Iterable[HttpSide[Any]], handle: Handle, domain: str) -> PageWriter:
+def page_writer_of(sides: Iterable[HttpSide[Any]], handle: Handle, domain: str, forms: FeedForms) -> PageWriter:
     """Returns what writes pages: that of the feature that has one."""
     makers = [side.pages for side in sides if side.pages is not None]
-    return makers[0](handle, domain) if makers else NoPages()
+    return makers[0](handle, domain, forms) if makers else NoPages()
 
 
-def resources(parts: Iterable[tuple[tuple[Route[Any], ...], Any]]) -> tuple[Resource, ...]:
+def resources(parts: Iterable[tuple[tuple[Route[Any], ...], Any]], suffixes: Collection[str]) -> tuple[Resource, ...]:
     """Returns the resources of the routes of several parts, each with the object that has its handlers. Of routes with
-    one method and path, the last is taken."""
+    one method and path, the last is taken. `suffixes` are those of documents."""
     by_path: dict[str, Resource] = {}
     for routes, handlers in parts:
         for route in routes:
             if route.path not in by_path:
-                by_path[route.path] = Resource(PathTemplate(route.path, SUFFIXES), f"http_{route.metric}")
+                by_path[route.path] = Resource(PathTemplate(route.path, suffixes), f"http_{route.metric}")
             by_path[route.path].methods[route.method] = (route.operation, route.handler(handlers))
     return tuple(by_path.values())

@@ -38,12 +38,12 @@ class Site:
     def __init__(
         self, settings: HttpSettings, backend: Backend, health: Health, observe: Observe, sides: Sequence[HttpSide[Any]]
     ) -> None:
-        handle, domain, parts = backend.handle, backend.domain, backend.parts
+        handle, domain, parts, forms = backend.handle, backend.domain, backend.parts, backend.forms
         self._handle = handle
         encoder = Encoder()
         links = links_of(sides, parts)
         authenticator = authenticator_of(sides, handle, backend.bodies, domain, parts)
-        pages = page_writer_of(sides, handle, domain)
+        pages = page_writer_of(sides, handle, domain, forms)
         self._changes = changes = Changes(handle)
         entries = Entries(handle, domain, encoder, pages)
         publishing = Publishing(changes.perform, domain, backend.bodies, entries)
@@ -52,7 +52,8 @@ class Site:
             authenticator.authenticate,
             domain,
             encoder,
-            document_writers(backend.now_us),
+            forms,
+            document_writers(forms, backend.now_us),
             pages,
             poll_default_s=settings.poll_default_s,
             poll_max_s=settings.poll_max_s,
@@ -60,33 +61,36 @@ class Site:
         )
         self._complete = CompleteFeeds(self._pull, authenticator.authenticate, domain)
         self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=settings.heartbeat_s)
-        content = document(sides)
+        content = document(sides, forms)
         tools = SiteTools(
             handle,
             domain,
             backend.now_us,
             backend.bodies,
             parts,
+            forms,
             changes.perform,
             authenticator,
             publishing.publish,
             content,
         )
+        made = [(side, side.handlers(tools)) for side in sides]
+        lists = {form: get(handlers) for side, handlers in made for form, get in side.lists.items()}
         kernel = Handlers(
             pull=self._get_feed,
-            lists=Lists(handle, domain, pages, backend.now_us),
+            lists=Lists(handle, domain, pages, backend.now_us, forms, lists),
             entries=entries,
             publishing=publishing,
-            requirements=Requirements(self._pull, domain, has_hub=links.has_hub),
+            requirements=Requirements(self._pull, domain, forms.suffixes, has_hub=links.has_hub),
             health=health,
             openapi=OpenApiDocument(content),
         )
-        tables = [(TABLE, kernel), *((side.routes, side.handlers(tools)) for side in sides)]
+        tables = [(TABLE, kernel), *((side.routes, handlers) for side, handlers in made)]
         self.handlers = Parts()
         for _, handlers in tables:
             self.handlers.add(handlers)
         callers = CallReader(networks_of(settings.proxies), settings.base_url, parts)
-        self.router = HttpRouter(callers, resources(tables), authenticator, pages, observe)
+        self.router = HttpRouter(callers, resources(tables, forms.suffixes), authenticator, pages, observe)
         self.listener = HttpListener(self.router, settings)
         self.behind_proxies = Quota(settings.connections_per_address)
 

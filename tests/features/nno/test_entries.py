@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents.ess import EntryStamp, EssContent, NnoEntry, dumb_checksum, read_nno, write_nno
 from smartfeeds.features.nno.entries import (
@@ -20,7 +21,6 @@ from smartfeeds.features.nno.entries import (
     to_download,
 )
 from smartfeeds.features.polling.source_items import with_source
-from smartfeeds.formats.documents import read_document
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "data" / "ess" / "golden.json").read_text("utf-8"))["ess_aggregator"]
 BUILD = 60_000_000

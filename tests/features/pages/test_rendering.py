@@ -10,6 +10,7 @@ import pytest
 from lxml import etree
 from markupsafe import escape
 
+from smartfeeds.app.sides import feed_forms
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import DETAILS, NodeOptions
 from smartfeeds.core.text import words
@@ -37,6 +38,7 @@ from support.xml_work import xml_work
 
 ORIGIN = "https://feeds.example.org"
 FRAME = Frame()
+LINKED = feed_forms().linked
 HOST = "http://host.example"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 KEY_US = 1_767_225_600_000_000
@@ -59,7 +61,7 @@ def page(*items: Item, query: str = "", of: Node | None = None, older: bool = Fa
     view: View = (parse_view(asked.view) if asked.view else BARE) or SMART
     ends = ("cursor:1_0_00000000", "cursor:2_0_00000000") if items else (None, None)
     answer = FeedPage(of, view, "v", True, Page(of.name, items, ResultSet(3, *ends, 0), False), newer, older)
-    return Pages("feeds.example.org").feed(FRAME, answer, PageAddress(ORIGIN, of.name, asked)).decode()
+    return Pages("feeds.example.org", LINKED).feed(FRAME, answer, PageAddress(ORIGIN, of.name, asked)).decode()
 
 
 def tree(text: str) -> etree._Element:
@@ -126,7 +128,7 @@ def test_page_of_a_feed_without_feed_data_has_no_room_for_it() -> None:
 
 def test_list_links_to_what_lists_all_feeds() -> None:
     """[ESS-024] The page of all feeds links to the NNO file, and to the OPML file."""
-    page_of_none = feed_list(FRAME, ListPage((), 0, "", ""), {})
+    page_of_none = feed_list(FRAME, ListPage((), 0, "", ""), {}, ())
     found = links_of(page_of_none, f"{ORIGIN}/feeds/")
     assert [(link.type, link.href) for link in found] == [(LinkType.NNO, f"{ORIGIN}/feeds.nno")]
     opml = tree(page_of_none.decode()).xpath("//link[@type='text/x-opml']/@href")
@@ -340,7 +342,7 @@ def test_article_parses_its_payload_once(monkeypatch: pytest.MonkeyPatch, sync: 
 
 def test_kept_articles_are_bounded_and_fresh() -> None:
     """An item that changed is made anew; what is kept has a bound."""
-    pages = Pages("feeds.example.org", cache_bytes=3_000)
+    pages = Pages("feeds.example.org", LINKED, cache_bytes=3_000)
     place = PageAddress(ORIGIN, "notes", read_query(""))
     for number in range(20):
         one = item(note(f"text {number}"), modified_us=KEY_US + number, revision=number + 1)
@@ -357,7 +359,7 @@ def test_list_of_feeds_shows_each() -> None:
         node("c", NodeKind.GENERIC),
         node("d", access_model="whitelist"),
     )
-    shown = feed_list(FRAME, ListPage(nodes, 12_345, "/feeds/?after=d", "/feeds/?before=a"), {})
+    shown = feed_list(FRAME, ListPage(nodes, 12_345, "/feeds/?after=d", "/feeds/?before=a"), {}, LINKED)
     found = tree(shown.decode())
     assert found.xpath("//h2/a/@href") == ["/feeds/a/", "/feeds/c/", "/feeds/d/"]
     assert found.xpath("//li[1]//h2/a/text()") == ["A & B"]

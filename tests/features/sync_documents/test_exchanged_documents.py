@@ -15,7 +15,7 @@ from smartfeeds.features.conflicts.requests import ListConflicts, ResolveConflic
 from smartfeeds.features.sync_documents.sync_documents import write_shared
 from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.writers import FeedExport
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.syncing import shown

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.cli.reading import file_spool
 from smartfeeds.console import Exit
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.opml import read_outline
 from support.shell import Run, shell_in
 

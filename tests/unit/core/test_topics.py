@@ -2,9 +2,9 @@
 
 import pytest
 
+from smartfeeds.app.sides import feed_forms
 from smartfeeds.core.view import BARE, CREATED, SMART
 from smartfeeds.features.callbacks.topics import OTHER_SUFFIXES, TOPIC_SUFFIXES, Topic, TopicError, is_below, read_topic
-from smartfeeds.http.feeds import SUFFIXES
 
 BASE = "https://feeds.example"
 
@@ -114,4 +114,4 @@ def test_address_below_the_service_is_recognised() -> None:
 
 
 def test_every_document_is_a_topic_or_not() -> None:
-    assert {*TOPIC_SUFFIXES, *OTHER_SUFFIXES} == set(SUFFIXES)
+    assert {*TOPIC_SUFFIXES, *OTHER_SUFFIXES} == set(feed_forms().suffixes)

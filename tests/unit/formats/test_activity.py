@@ -5,13 +5,13 @@ import json
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.activity import activity_losses, write_activities, write_activity
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.items import FormatLoss
 from support.entries import accept_entry

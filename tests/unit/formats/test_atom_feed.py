@@ -4,12 +4,12 @@ from itertools import count, islice
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import completion
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.payload import complete_entry
 from smartfeeds.formats.rss_channel import Channel
 from support.golden import GOLDEN

@@ -4,11 +4,12 @@ import codecs
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.errors import FeedError
 from smartfeeds.features.polling.reading import read_source
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.formats import atom
-from smartfeeds.formats.documents import document_bytes, read_document
+from smartfeeds.formats.documents import document_bytes
 from smartfeeds.formats.encodings import codec_of, in_utf8, utf8_page
 from smartfeeds.formats.loader import load
 

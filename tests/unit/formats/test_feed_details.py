@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.formats.documents import read_document
+from smartfeeds.app.documents import read_document
 from smartfeeds.formats.feed_details import MAX_DETAILS_BYTES, FeedDetails, dump_details, load_details
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel, Cloud

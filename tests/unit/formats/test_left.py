@@ -2,12 +2,12 @@
 
 import pytest
 
+from smartfeeds.app.documents import FORMATS, read_document
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.items import LEFT_REASON
-from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sync.documents import FeedReader
 
@@ -36,13 +36,13 @@ def test_departed_entry_keeps_its_id_and_nothing_of_the_new_version(sync: bool) 
 
 
 @pytest.mark.parametrize("sync", [False, True])
-@pytest.mark.parametrize("name", sorted(set(WRITERS) - {"ess"}))  # ESS has no items
+@pytest.mark.parametrize("name", sorted(set(FORMATS) - {"ess"}))  # ESS has no items
 def test_document_of_a_view_is_read_without_what_has_left_it(name: str, sync: bool) -> None:
     """[A-20] Written and read again in every format: an import or a merge of it deletes nothing and adds nothing."""
     job = FeedExport(
         FeedHead("http://feed.example/", "A feed", 0, link="http://feed.example/"), [left(sync=sync), LIVE], 0
     )
-    data = b"".join(WRITERS[name].write(job))
+    data = b"".join(FORMATS[name].write(job))
     document = read_document(data)
 
     assert [item.deleted for item in document.items] == [False]

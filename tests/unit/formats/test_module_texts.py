@@ -2,12 +2,12 @@
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.features.documents.json_feed import write_json_feed
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 
 NAMESPACES = (

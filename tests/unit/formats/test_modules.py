@@ -5,14 +5,14 @@ import json
 import pytest
 from lxml import etree
 
+from smartfeeds.app.documents import FORMATS, read_document
 from smartfeeds.core.model import Item
 from smartfeeds.features.polling.reading import read_source
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.losses import EXTENSIONS
-from smartfeeds.formats.writers import WRITERS, FeedExport
+from smartfeeds.formats.losses import EntryPart
 
 NAMESPACES = {
     "media": "http://search.yahoo.com/mrss/",
@@ -82,15 +82,15 @@ def foreign(parent: etree._Element) -> list[bytes]:
 def test_modules_are_kept_by_rss_and_atom_and_reported_by_the_others(text, make):
     """[RSS-014] Every element comes out as it went in, where the format has a place for it."""
     item = item_of(make(text))
-    for form in WRITERS:
+    for form in FORMATS:
         job = FeedExport(FeedHead("urn:x:f", "F", 0, "http://x.example/f", link="http://x.example/"), [item], 0)
-        data = b"".join(WRITERS[form].write(job))
+        data = b"".join(FORMATS[form].write(job))
         if form in ("rss", "atom"):
             root = etree.fromstring(data)
             (node,) = root.iterfind("channel/item" if form == "rss" else "{*}entry")
             assert foreign(node) == elements(text), form
         elif form in ("json", "jsonfeed", "rss092"):
-            assert EXTENSIONS in {loss.what for loss in job.losses}, form
+            assert EntryPart.EXTENSIONS.value in {loss.what for loss in job.losses}, form
 
 
 def test_dublin_core_is_read_as_what_atom_has():
@@ -138,7 +138,7 @@ def test_attachments_of_json_feed_are_enclosures():
     (link,) = read_entry(item).enclosures
     assert (link.href, link.type, link.title, link.length) == tuple(attachment.values())
     job = FeedExport(FeedHead("urn:x:f", "F", 0, "http://x.example/f"), [item], 0)
-    (written,) = json.loads(b"".join(WRITERS["jsonfeed"].write(job)))["items"]
+    (written,) = json.loads(b"".join(FORMATS["jsonfeed"].write(job)))["items"]
     assert written["attachments"] == [attachment]
 
 
@@ -151,6 +151,6 @@ def test_item_of_a_source_credits_its_channel():
         item = Item(1, read.item.id, 0, 0, read.item.payload, "", deleted=False)
         job = FeedExport(FeedHead("urn:x:f", "Planet", 0, "http://p.example/f"), [item], 0)
         for form in ("rss", "rss092"):
-            root = etree.fromstring(b"".join(WRITERS[form].write(job)))
+            root = etree.fromstring(b"".join(FORMATS[form].write(job)))
             (source,) = root.iterfind("channel/item/source")
             assert (source.text, source.get("url")) == expected, form

@@ -2,9 +2,9 @@
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.xml import parse_stored
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, opml, xml
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.opml import (
     CHANGED,
     ListedFeed,

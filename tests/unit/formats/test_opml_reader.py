@@ -2,12 +2,12 @@
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.features.polling.source_lists import feeds_of
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import EntryLink, TextKind, read_entry
 from smartfeeds.formats.opml import ListedFeed, read_outline, write_list
 from smartfeeds.formats.opml_items import write_items

@@ -2,10 +2,10 @@
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, loader
 from smartfeeds.formats.balancing import balanced
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.formats.repairs import REPAIRS

@@ -2,9 +2,9 @@
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats import atom, xml
-from smartfeeds.formats.documents import read_document
 
 ATOM = f"{{{atom.ATOM_NS}}}"
 

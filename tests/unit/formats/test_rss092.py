@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.app.documents import FORMATS, read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import head_of
 from smartfeeds.formats.rss_channel import Channel, Cloud
-from smartfeeds.formats.writers import WRITERS, FeedExport
 from support.entries import accept_entry
 from support.validity import rss092_faults
 
@@ -30,7 +30,7 @@ def item(inside, item_id="a", number=1, deleted=False):
 def export(*items, head=HEAD):
     """The parsed document, and the texts of the losses by item id."""
     job = FeedExport(head, items, NOON_US)
-    data = b"".join(WRITERS["rss092"].write(job))
+    data = b"".join(FORMATS["rss092"].write(job))
     assert rss092_faults(data) == []
     return xml.parse_payload(data), [(loss.item_id, loss.what) for loss in job.losses]
 

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 import pytest
 from lxml import etree
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.features.callbacks import soap, xml_rpc
 from smartfeeds.features.callbacks.cloud_messages import (
     FORM_TYPE,
@@ -31,7 +32,6 @@ from smartfeeds.features.callbacks.cloud_protocol import (
     read_form,
 )
 from smartfeeds.features.callbacks.remote_calls import RemoteCall, RemoteCallError, RemoteValue, read_message
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.rss_channel import Cloud, cloud_element
 from support.golden import GOLDEN
 

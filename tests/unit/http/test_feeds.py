@@ -5,6 +5,7 @@ from collections.abc import Hashable
 
 import pytest
 
+from smartfeeds.app.sides import feed_forms
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
@@ -12,9 +13,10 @@ from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http.encode import Encoder, FeedLinks, PageAddress
 from smartfeeds.http.feeds import FeedRequest, Feeds
-from smartfeeds.http.negotiation import HTML, JSON, RSS, Representation
+from smartfeeds.http.negotiation import HTML, JSON, RSS
 from smartfeeds.http.page_writer import NoPages
 from smartfeeds.http.queries import FeedQuery
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
@@ -45,6 +47,7 @@ async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> Non
         authenticate,
         "feeds.example.org",
         Encoder(),
+        feed_forms(),
         {},
         NoPages(),
         poll_default_s=55,
@@ -86,6 +89,7 @@ async def test_documents_and_pages_are_made_in_a_thread(form: Representation) ->
         authenticate,
         "feeds.example.org",
         Encoder(),
+        feed_forms(),
         {RSS: write},
         Pages(),
         poll_default_s=55,

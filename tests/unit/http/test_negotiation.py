@@ -2,11 +2,15 @@
 
 import pytest
 
+from smartfeeds.app.sides import feed_forms
+from smartfeeds.features.documents.ess import ESS
+from smartfeeds.features.documents.json_feed import JSON_FEED
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.negotiation import Representation
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 
+FORMS = feed_forms()
 FEEDS: dict[str, Representation | None] = {
     "": n.JSON,
     "   ": n.JSON,
@@ -22,8 +26,8 @@ FEEDS: dict[str, Representation | None] = {
     "application/rss+xml": n.RSS,
     "application/rss+xml, application/atom+xml": n.ATOM,
     "application/rss+xml, application/atom+xml;q=0.9": n.RSS,
-    "application/feed+json, application/json;q=0.1": n.JSON_FEED,
-    "application/ess": n.ESS,
+    "application/feed+json, application/json;q=0.1": JSON_FEED.representation,
+    "application/ess": ESS.representation,
     "text/x-opml": n.OPML,
     "text/html": n.HTML,
     BROWSER: n.HTML,
@@ -66,13 +70,13 @@ FEEDS: dict[str, Representation | None] = {
 @pytest.mark.parametrize("accept", FEEDS, ids=lambda accept: accept[:60] or "empty")
 def test_the_form_of_a_feed(accept: str) -> None:
     """[SF-058] [A-12] [A-13] The best liked one, JSON among equals; a stream only for who names it."""
-    assert n.choose(accept, n.OF_FEED) is FEEDS[accept]
+    assert n.choose(accept, FORMS.of_feed) is FEEDS[accept]
 
 
 def test_a_range_that_is_more_exact_decides() -> None:
     """RFC 9110 12.5.1."""
-    assert n.choose("application/*;q=0.9, application/json;q=0.1, text/html;q=0.5", n.OF_FEED) is n.ATOM
-    assert n.choose("*/*;q=0.1, text/html;q=0", n.OF_LIST) is n.JSON
+    assert n.choose("application/*;q=0.9, application/json;q=0.1, text/html;q=0.5", FORMS.of_feed) is n.ATOM
+    assert n.choose("*/*;q=0.1, text/html;q=0", FORMS.of_list) is n.JSON
 
 
 def test_only_what_is_offered_is_chosen() -> None:
@@ -82,12 +86,12 @@ def test_only_what_is_offered_is_chosen() -> None:
 
 def test_suffixes_are_of_documents_only() -> None:
     """A page and a stream have no address of their own."""
-    assert set(n.by_suffix(n.DOCUMENTS_OF_FEED)) == {"json", "atom", "rss", "rss092", "jsonfeed", "ess", "opml", "nno"}
+    assert set(FORMS.suffixes) == {"json", "atom", "rss", "rss092", "jsonfeed", "ess", "opml", "nno"}
 
 
 def test_rss_of_any_kind_is_rss_20() -> None:
     """RSS 0.92 has the same media type, so only its suffix selects it."""
-    assert n.choose("application/rss+xml", n.DOCUMENTS_OF_FEED) is n.RSS
+    assert n.choose("application/rss+xml", FORMS.of_feed) is n.RSS
 
 
 GZIP = {

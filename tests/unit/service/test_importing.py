@@ -4,11 +4,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import MAX_TEXT
 from smartfeeds.errors import Condition
 from smartfeeds.formats.atom import id_and_updated
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import FeedDetails, load_details
 from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.rss_channel import Channel

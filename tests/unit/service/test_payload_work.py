@@ -5,9 +5,9 @@ The counts are (documents parsed, elements written in canonical form, elements w
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.client.change import Change, ChangeKind
 from smartfeeds.features.mirrors.mirror_in import read_changes
-from smartfeeds.formats.documents import read_document
 from smartfeeds.service.importing import import_document
 from smartfeeds.service.merging import merge_items
 from smartfeeds.sync.merging import Outcome

@@ -10,6 +10,7 @@ from itertools import product
 
 import pytest
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.person import Person
 from smartfeeds.core.view import SHARED
@@ -21,7 +22,6 @@ from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.privacy.erasing_items import erase_item
 from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.formats.atom import FEEDSYNC_NS, id_and_updated
-from smartfeeds.formats.documents import read_document
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.importing import import_document

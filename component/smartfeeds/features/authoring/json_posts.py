@@ -1,14 +1,16 @@
 """Items that are published as JSON: an activity, an item of a JSON Feed, or the few members of a post."""
 
+from collections.abc import Iterable
+
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.post_fields import LINK
-from smartfeeds.features.documents.json_feed import read_json_feed_item
 from smartfeeds.formats import atom
 from smartfeeds.formats.activity import read_activities
 from smartfeeds.formats.items import ItemDraft, SkippedItem
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
 from smartfeeds.formats.post import checked_address, checked_file_address, complete, split_tags
 from smartfeeds.formats.xml import Element
+from smartfeeds.http.forms import ReadJsonItem
 from smartfeeds.http.sync_json import MEMBER
 
 _OF_ACTIVITY = frozenset({"object", "verb", "deleted", "actor", MEMBER})
@@ -20,19 +22,32 @@ _MEMBERS = frozenset(
 )
 
 
-def read_json_post(data: bytes, item_id: str, *, is_json_feed: bool = False) -> Element:
-    """The entry for JSON. An id in the body is ignored; `item_id` is the one in the path, "" without one.
+def read_json_post(data: bytes, item_id: str, read_item: ReadJsonItem | None) -> Element:
+    """The entry for JSON: an activity, or a post, whose members `read_item` reads if the service has such a format.
 
-    JSON with members that an entry cannot hold is rejected, except for the members of a JSON Feed, which the entry
-    stores. Raises FeedError.
+    An id in the body is ignored; `item_id` is the one in the path, "" without one. JSON with members that an entry
+    cannot hold is rejected. Raises FeedError.
     """
+    value, warnings = _load(data)
+    if read_item is None or not _OF_ACTIVITY.isdisjoint(value):
+        return _checked(_activity(value, item_id), warnings, "activity")
+    return _checked(_item(value, read_item, is_post=True), warnings, "item")
+
+
+def read_json_item(data: bytes, read_item: ReadJsonItem) -> Element:
+    """The entry for an item that stands alone, whose members the entry stores. Raises FeedError."""
+    value, warnings = _load(data)
+    return _checked(_item(value, read_item, is_post=False), warnings, "item")
+
+
+def _load(data: bytes) -> tuple[JsonObject, list[str]]:
     value, warnings, _ = load_json(data)
     if not isinstance(value, dict):
         raise FeedError(Condition.INVALID_PAYLOAD, "the body is one item, a JSON object")
-    if not is_json_feed and not _OF_ACTIVITY.isdisjoint(value):
-        draft, what = _activity(value, item_id), "activity"
-    else:
-        draft, what = _item(value, is_json_feed=is_json_feed), "item"
+    return value, warnings
+
+
+def _checked(draft: ItemDraft | SkippedItem, warnings: Iterable[str], what: str) -> Element:
     if isinstance(draft, SkippedItem):
         raise FeedError(Condition.INVALID_PAYLOAD, draft.reason)
     if warnings or draft.warnings:
@@ -59,22 +74,22 @@ def _activity(value: JsonObject, item_id: str) -> ItemDraft | SkippedItem:
     return next(read_activities({"count": 1, "items": [members]}, "")[1])
 
 
-def _item(value: JsonObject, *, is_json_feed: bool) -> ItemDraft | SkippedItem:
+def _item(value: JsonObject, read_item: ReadJsonItem, *, is_post: bool) -> ItemDraft | SkippedItem:
     if "items" in value:
         raise FeedError(Condition.INVALID_PAYLOAD, "the body is a whole feed; publish one item, or import the feed")
     members: JsonObject = {}
     for name, member in value.items():
-        full_name = name if is_json_feed else _SHORT.get(name, name)
+        full_name = _SHORT.get(name, name) if is_post else name
         if full_name in members:
             raise FeedError(Condition.INVALID_PAYLOAD, f"{name} and {full_name} are the same; send one of them")
-        if not is_json_feed and full_name not in _MEMBERS and not name.startswith("_"):
+        if is_post and full_name not in _MEMBERS and not name.startswith("_"):
             known = ", ".join(sorted({*_MEMBERS, *_SHORT}))
             raise FeedError(Condition.INVALID_PAYLOAD, f"{name[:40]!r} is no member of a post: there are {known}")
         members[full_name] = _tags(member) if full_name == "tags" else member
     address = members.get("url")
     if isinstance(address, str) and address:
         checked_address(address, LINK)
-    return read_json_feed_item(members)
+    return read_item(members)
 
 
 def _tags(value: Json) -> Json:

@@ -5,31 +5,31 @@ entries of what they read. A body of any other media type, or with a file name, 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from smartfeeds.core.files import media_type_of
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring import post_fields as f
-from smartfeeds.features.authoring.json_posts import read_json_post
+from smartfeeds.features.authoring.json_posts import read_json_item, read_json_post
 from smartfeeds.features.authoring.parts import read_parts
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.uploads import UploadName, Uploads
 from smartfeeds.formats.entry import EntryLink, EntryText, TextKind
 from smartfeeds.formats.json_text import looks_like_json
 from smartfeeds.formats.post import Post, entry_of, split_tags
+from smartfeeds.formats.representation import Representation
 from smartfeeds.formats.xml import Element
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import CHARSETS, BodyReader, charset_of, unsupported
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.negotiation import Representation
+from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.operations import Content
 from smartfeeds.http.publishing import POST_ITEM, PUT_ITEM
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 
 _HTML = n.HTML.accept_types[0]
-_JSON_FEED = n.JSON_FEED.accept_types[0]
 _XML_START = ("<?xml", "<entry", "<feed", "<rss")
 
 
@@ -47,11 +47,23 @@ _Read = Callable[["PostReader", _Body], Awaitable[Element]]
 
 
 _BODIES: Content = {kind: {"type": "string"} for kind in (*n.ATOM.accept_types, n.PLAIN, n.MARKDOWN, _HTML)} | {
-    kind: {"type": "object"} for kind in (*n.JSON.accept_types, n.JSON_FEED.bare_type, n.WEB_FORM, n.MULTIPART)
+    kind: {"type": "object"} for kind in (*n.JSON.accept_types, n.WEB_FORM, n.MULTIPART)
 }
 _FILE: Content = {"*/*": {"type": "string", "format": "binary"}}
+
+
+def _item_content(forms: FeedForms) -> Content:
+    """Items that stand alone in JSON, in the formats that the service has."""
+    return {kind: {"type": "object"} for kind in forms.item_readers}
+
+
 PUT_POST, SEND_POST = (
-    replace(operation, parameters=(*operation.parameters, *f.POST_PARAMETERS), body={**_BODIES, **_FILE})
+    replace(
+        operation,
+        parameters=(*operation.parameters, *f.POST_PARAMETERS),
+        body={**_BODIES, **_FILE},
+        body_forms=_item_content,
+    )
     for operation in (PUT_ITEM, POST_ITEM)
 )
 
@@ -59,10 +71,18 @@ PUT_POST, SEND_POST = (
 class PostReader:
     """Reads the item in the body of a request."""
 
-    def __init__(self, bodies: BodyReader, uploads: Uploads, markdown: MarkdownTurns) -> None:
+    def __init__(self, bodies: BodyReader, uploads: Uploads, markdown: MarkdownTurns, forms: FeedForms) -> None:
         self._bodies = bodies
         self._uploads = uploads
         self._markdown = markdown
+        self._items = forms.item_readers
+        self._readers: Mapping[str, tuple[_Read, Representation]] = {
+            **_READERS,
+            **dict.fromkeys(self._items, (PostReader.item, n.JSON)),
+        }
+        self._document_types = tuple(filter(None, self._readers))
+        self._whole_feeds = forms.whole_feeds | _WHOLE_FEEDS
+        self._own_fields = _OWN_FIELDS.union(self._items)
 
     async def read(self, call: HttpCall) -> tuple[PayloadDraft | None, Representation]:
         """The item of a request, and the representation for the response if the client prefers none. None for an empty
@@ -70,18 +90,18 @@ class PostReader:
 
         Raises FeedError for a payload that XMPP would reject too, HttpError for a body that cannot be read.
         """
-        if call.media_type in _WHOLE_FEEDS:
-            raise unsupported(f"an item is one of {', '.join(DOCUMENT_TYPES)}, or a file", DOCUMENT_TYPES)
+        if call.media_type in self._whole_feeds:
+            raise unsupported(f"an item is one of {', '.join(self._document_types)}, or a file", self._document_types)
         fields = f.fields_of_call(call)
         if call.media_type == n.MULTIPART:
             return draft_of(await self._multipart(call, fields)), n.JSON
-        if (name := _file_name(call, fields, call.item_id)) is not None:
+        if (name := _file_name(call, fields, call.item_id, self._readers)) is not None:
             return draft_of(await self._file(call, fields, name)), n.JSON
-        read_document, form = _READERS[call.media_type]
+        read_document, form = self._readers[call.media_type]
         if charset_of(call) not in CHARSETS:
-            raise unsupported("the charset of a body must be UTF-8", DOCUMENT_TYPES)
-        body = _Body(call, call.item_id, await self._bodies.read(call, DOCUMENT_TYPES), fields)
-        if call.media_type in _OWN_FIELDS:
+            raise unsupported("the charset of a body must be UTF-8", self._document_types)
+        body = _Body(call, call.item_id, await self._bodies.read(call, self._document_types), fields)
+        if call.media_type in self._own_fields:
             if fields:
                 raise FeedError(
                     Condition.BAD_REQUEST, f"{min(fields)}: the body has this itself; leave the header or parameter out"
@@ -107,11 +127,11 @@ class PostReader:
 
     async def json(self, body: _Body) -> Element:
         """An activity, or the members of a post."""
-        return read_json_post(body.data, body.item_id)
+        return read_json_post(body.data, body.item_id, next(iter(self._items.values()), None))
 
-    async def json_feed_item(self, body: _Body) -> Element:
-        """An item of a JSON Feed."""
-        return read_json_post(body.data, body.item_id, is_json_feed=True)
+    async def item(self, body: _Body) -> Element:
+        """An item that stands alone in JSON, such as that of a JSON Feed."""
+        return read_json_item(body.data, self._items[body.call.media_type])
 
     async def default(self, body: _Body) -> Element:
         """A text of a client that states no media type. Entries and JSON are rejected: their sender meant no text."""
@@ -171,7 +191,7 @@ async def _entry_of_html(fields: Mapping[str, str], html: str, files: tuple[Entr
     return await asyncio.to_thread(lambda: entry_of(_post(fields, EntryText(TextKind.HTML, html), files)))
 
 
-def _file_name(call: HttpCall, fields: Mapping[str, str], item_id: str) -> UploadName | None:
+def _file_name(call: HttpCall, fields: Mapping[str, str], item_id: str, readers: Collection[str]) -> UploadName | None:
     """The name and type of the file that a body is, None if the body is a document.
 
     `curl -T photo.jpg` declares no type, and its address ends with the name of the file.
@@ -180,7 +200,7 @@ def _file_name(call: HttpCall, fields: Mapping[str, str], item_id: str) -> Uploa
     declared_type = "" if call.media_type in _UNDECLARED else call.media_type
     if not named and not declared_type and call.media_type != n.WEB_FORM and media_type_of(item_id):
         return UploadName.of(item_id, "")
-    if not named and call.media_type in _READERS:
+    if not named and call.media_type in readers:
         return None
     return UploadName.of(fields.get(f.FILENAME, "") or item_id, declared_type)
 
@@ -212,7 +232,6 @@ _READERS: Mapping[str, tuple[_Read, Representation]] = MappingProxyType(
     dict.fromkeys(n.ATOM.accept_types, (PostReader.entry, n.ATOM))
     | dict.fromkeys(n.JSON.accept_types, (PostReader.json, n.JSON))
     | {
-        _JSON_FEED: (PostReader.json_feed_item, n.JSON),
         n.PLAIN: (PostReader.text, n.JSON),
         n.MARKDOWN: (PostReader.markdown, n.JSON),
         _HTML: (PostReader.html, n.JSON),
@@ -220,13 +239,8 @@ _READERS: Mapping[str, tuple[_Read, Representation]] = MappingProxyType(
         "": (PostReader.default, n.JSON),
     }
 )
-# The media types of documents; every other body is a file.
-DOCUMENT_TYPES = tuple(filter(None, _READERS))
 # Media types that curl and a form send by default, whatever the body is.
 _UNDECLARED = frozenset({"", n.WEB_FORM})
 # Documents that somebody might take for items: they are rejected, not stored as files.
-_WHOLE_FEEDS = frozenset(
-    {"application/xml", "text/xml", n.EVENTS.bare_type}
-    | {kind for form in (n.RSS, n.ESS, n.NNO, n.OPML) for kind in form.accept_types}
-)
-_OWN_FIELDS = frozenset({*n.ATOM.accept_types, *n.JSON.accept_types, _JSON_FEED})
+_WHOLE_FEEDS = frozenset({"application/xml", "text/xml", n.EVENTS.bare_type})
+_OWN_FIELDS = frozenset({*n.ATOM.accept_types, *n.JSON.accept_types})

@@ -31,7 +31,7 @@ def _handlers(tools: SiteTools) -> AuthoringHandlers:
     # One for all handlers, because it counts the uploads of each user.
     uploads = Uploads(tools, folder)
     markdown = MarkdownTurns()
-    posts = PostReader(tools.bodies, uploads, markdown)
+    posts = PostReader(tools.bodies, uploads, markdown, tools.forms)
     return AuthoringHandlers(
         lambda call: tools.publish(call, posts.read),
         editor.Editor(tools, markdown, uploads),

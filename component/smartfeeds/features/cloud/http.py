@@ -28,12 +28,12 @@ from smartfeeds.features.callbacks.cloud_protocol import (
 )
 from smartfeeds.features.callbacks.remote_calls import RemoteCall, RemoteCallError
 from smartfeeds.features.cloud.cloud import CloudServer
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import FeedLinks
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, Schema
 from smartfeeds.http.operations import Content, Operation
 from smartfeeds.http.replies import Reply

@@ -10,10 +10,10 @@ from smartfeeds.cli.reading import DOCUMENT, base_option, read_file
 from smartfeeds.cli.writing import check_report, finish, write_out, writing_options
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import head_of
 from smartfeeds.formats.items import FeedDocument, ImportedItem, dates_of
 from smartfeeds.formats.payload import Payload, complete_entry
-from smartfeeds.formats.writers import FeedExport
 
 
 @click.command("convert")

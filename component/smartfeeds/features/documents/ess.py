@@ -8,13 +8,19 @@ commas in addresses are understood; what then does not fit makes the file invali
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import Condition, FeedError, FormatError
+from smartfeeds.formats import representation
+from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.document_format import DocumentFormat, Drafts, FeedExport, Reader
+from smartfeeds.formats.entry import Entry, TextKind, read_entry
+from smartfeeds.formats.items import FormatLoss
+from smartfeeds.formats.representation import Representation
 
 ESS_TYPE: Final = "application/ess"
 NNO_TYPE: Final = "application/nno"
@@ -254,3 +260,58 @@ def _number(field: str, name: str) -> int:
 
 def _invalid(text: str) -> FeedError:
     return FeedError(Condition.INVALID_PAYLOAD, text)
+
+
+def raw_title(entry: Entry) -> str:
+    """A title as it stands in a document: what checksums are made of (A-106)."""
+    return entry.title.plain if entry.title.kind is TextKind.XHTML else entry.title.value
+
+
+def nno_entry(feed_url: str, entry: Entry) -> NnoEntry:
+    """An entry of an NNO file for an entry of the feed at this address, as the ESS file of the feed has it."""
+    return NnoEntry(feed_url, entry.issued_us // US_PER_S, dumb_checksum(raw_title(entry)))
+
+
+def _pieces(job: FeedExport) -> Iterator[bytes]:
+    """ESS has no deleted items, and the oldest items are left out if the file grows too large."""
+    live: list[Entry] = []
+    for entry in map(read_entry, job.items):
+        if entry.deleted:
+            job.losses.append(FormatLoss(entry.item_id, "a deleted item: ESS has no form for it"))
+        else:
+            live.append(entry)
+    address = job.head.self_link or job.head.link or job.head.id
+    file = write_ess(address, [(raw_title(entry), entry.issued_us) for entry in live], job.now_us)
+    if file.count < len(live):
+        missing = len(live) - file.count
+        job.losses.append(FormatLoss("", f"the {missing} oldest items: the file would be larger than ESS allows"))
+    yield file.data
+
+
+def _losses(_head: FeedHead) -> str:
+    return "everything but the address of the feed, and time and checksum of each title"
+
+
+def _refuse(data: bytes, _base: str) -> Drafts:
+    try:
+        feeds = tuple(file.feed_url for file in read_either(data))
+    except FeedError:
+        feeds = ()
+    raise FormatError(
+        "the document is an ESS or NNO file, which has neither texts nor addresses of items: smartfeeds nno reads it, "
+        "and with --full downloads the items that it means",
+        feeds,
+    )
+
+
+ESS = DocumentFormat(
+    "ess",
+    "ESS",
+    _pieces,
+    losses=_losses,
+    text=Reader(looks_like_ess, _refuse),
+    # An ESS file describes the items of the RSS document (ESS-001).
+    representation=Representation(
+        "ess", ESS_TYPE, (ESS_TYPE,), "ESS", has_hub=True, self_suffix=representation.RSS.suffix, link=5
+    ),
+)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from smartfeeds.core.model import Item
 from smartfeeds.core.text import FORBIDDEN
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import harmless
@@ -18,18 +19,39 @@ from smartfeeds.core.web_address import uri_of
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, Person
+from smartfeeds.formats.document_format import DocumentFormat, Reader, whole
+from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, Person, read_entry
 from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_absolute, is_uri, resolve
-from smartfeeds.formats.losses import EXTENSIONS, icon_losses, losses_of
+from smartfeeds.formats.losses import EntryPart, icon_losses, losses_of, lost_of
 from smartfeeds.formats.modules import PREVIEW
 from smartfeeds.formats.paging import Paging
 from smartfeeds.formats.plain import squeeze
+from smartfeeds.formats.representation import Representation
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import new_element
 
+_LOST = lost_of(
+    {
+        EntryPart.SUMMARY,
+        EntryPart.AUTHORS_AFTER_FIRST,
+        EntryPart.LABELS,
+        EntryPart.ENCLOSURE_TITLES,
+        EntryPart.RELATED,
+        EntryPart.PICTURE,
+        EntryPart.SOURCE,
+        EntryPart.SOURCE_TITLE,
+        EntryPart.REPLIES,
+        EntryPart.LANGUAGE,
+        EntryPart.EXTENSIONS,
+        EntryPart.CONTENT_MARKUP,
+        EntryPart.AUTHORS,
+        EntryPart.ENCLOSURES,
+        EntryPart.ENCLOSURES_OFF_WEB,
+    }
+)
 VERSION = "https://jsonfeed.org/version/1.1"
 JSON_NS = "urn:x-smartfeeds:json"
 MEMBERS = f"{{{JSON_NS}}}members"
@@ -101,7 +123,7 @@ def _item(head: FeedHead, entry: Entry, losses: list[FormatLoss]) -> JsonObject:
             "date_modified": format_datetime(entry.changed_us),
             _EXTENSION: {**own, "deleted": True, **({"left": True} if entry.left else {})},
         }
-    losses += losses_of(entry, "jsonfeed")
+    losses += losses_of(entry, _LOST)
     related = next((link.href for link in entry.links if link.rel == "related"), "")
     source, content = entry.source, (entry.shown_content if head.for_readers else entry.content) or NO_TEXT
     members: JsonObject = {
@@ -172,7 +194,7 @@ def _stored_members(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
         else:
             members = value if isinstance(value, dict) else {}
     if has_losses:
-        losses.append(FormatLoss(entry.item_id, EXTENSIONS))
+        losses.append(FormatLoss(entry.item_id, EntryPart.EXTENSIONS.value))
     return members
 
 
@@ -340,3 +362,26 @@ def _label(person: JsonObject) -> str:
     """The name as it will be written again."""
     name, address = (squeeze(text_of(person.get(key))) for key in ("name", "url"))
     return name or address.removeprefix("mailto:")
+
+
+def _write(head: FeedHead, items: Iterable[Item]) -> WrittenDocument:
+    return write_json_feed(head, map(read_entry, items))
+
+
+JSON_FEED = DocumentFormat(
+    "jsonfeed",
+    "JSON Feed 1.1",
+    whole(_write),
+    frozenset({"language", "icon", "hub", "authors", "cloud_url"}),
+    json=Reader(is_json_feed, read_json_feed),
+    item=read_json_feed_item,
+    representation=Representation(
+        "jsonfeed",
+        "application/feed+json; charset=utf-8",
+        ("application/feed+json",),
+        "JSON Feed",
+        has_hub=True,
+        link=3,
+        schema="JsonFeed",
+    ),
+)

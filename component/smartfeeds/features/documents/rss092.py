@@ -10,9 +10,11 @@ from smartfeeds.core.text import escape
 from smartfeeds.core.web_address import uri_of
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
+from smartfeeds.formats.document_format import DocumentFormat, whole
 from smartfeeds.formats.entry import NO_TEXT, Entry, read_entry
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
-from smartfeeds.formats.losses import losses_of
+from smartfeeds.formats.losses import EntryPart, losses_of, lost_of
+from smartfeeds.formats.representation import RSS_TYPE, Representation
 from smartfeeds.formats.rss_channel import cloud_element
 from smartfeeds.formats.rss_writer import (
     category_element,
@@ -22,8 +24,19 @@ from smartfeeds.formats.rss_writer import (
     web_enclosures,
 )
 
+_LOST = lost_of(
+    {
+        EntryPart.SUMMARY_MARKUP,
+        EntryPart.AUTHORS_AFTER_FIRST,
+        EntryPart.EMAIL,
+        EntryPart.SCHEMES_AND_LABELS,
+        EntryPart.RELATED,
+        EntryPart.SOURCE,
+        EntryPart.CONTENT_MARKUP,
+        EntryPart.ENCLOSURES,
+    }
+)
 RSS092_SPECIFICATION = "http://backend.userland.com/rss092"
-CHANNEL_PARTS = frozenset({"language", "cloud", "managing_editor", "web_master"})
 
 _START = '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="0.92">\n<channel>\n'
 
@@ -64,7 +77,7 @@ def _item(head: FeedHead, entry: Entry, losses: list[FormatLoss]) -> str:
     if entry.deleted:
         losses.append(FormatLoss(entry.item_id, "a deleted item: RSS 0.92 has no form for it"))
         return ""
-    losses += losses_of(entry, "rss092")
+    losses += losses_of(entry, _LOST)
     # The content is the whole text, so the summary beside it is left out.
     body = next(reversed(texts_of(entry)), NO_TEXT)
     page = head.page_of(entry)
@@ -79,3 +92,18 @@ def _item(head: FeedHead, entry: Entry, losses: list[FormatLoss]) -> str:
         *(category_element(category) for category in entry.categories),
     ]
     return "<item>\n" + "".join(f"{line}\n" for line in lines if line) + "</item>\n"
+
+
+def _losses(_head: FeedHead) -> str:
+    return "the ids and the dates of the items"
+
+
+RSS_092 = DocumentFormat(
+    "rss092",
+    "RSS 0.92",
+    whole(write_rss092),
+    frozenset({"language", "cloud", "managing_editor", "web_master"}),
+    losses=_losses,
+    # It has the media type of RSS 2.0, so only its suffix selects it.
+    representation=Representation("rss092", RSS_TYPE, ()),
+)

@@ -8,15 +8,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from smartfeeds.app.documents import FORMATS
 from smartfeeds.core.model import Item, Mark, Node
 from smartfeeds.core.urls import entry_path, hub_path
 from smartfeeds.core.view import View
 from smartfeeds.delivery.slices import items_after, mark_at, newest_cursor
 from smartfeeds.features.callbacks.topics import Topic
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import head_of_node
+from smartfeeds.formats.representation import ATOM_TYPE
 from smartfeeds.formats.rss_channel import OwnCloud
-from smartfeeds.formats.writers import ATOM_TYPE, WRITERS, FeedExport
 from smartfeeds.service.context import Context
 from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.documents import version_of
@@ -156,9 +158,10 @@ def write_topic(batch: TopicBatch, site_url: str, cloud: OwnCloud | None, now_us
 
 def _reader_document(batch: TopicBatch, head: FeedHead, base_url: str, links: str, now_us: int) -> TopicDocument:
     """A document for feed readers, as they poll it."""
-    writer = WRITERS[batch.topic.suffix]
+    writer = FORMATS[batch.topic.suffix]
+    assert writer.representation is not None
     job = FeedExport(replace(head, link=base_url, for_readers=True), batch.items, now_us)
-    return TopicDocument(batch.end, batch.more, b"".join(writer.write(job)), writer.media_type, links)
+    return TopicDocument(batch.end, batch.more, b"".join(writer.write(job)), writer.representation.media_type, links)
 
 
 class DocumentDesk:

@@ -16,5 +16,9 @@ def _run(host: Host) -> Running:
 
 
 NNO = Feature(
-    "nno", needs=("polling",), commands={"nno": "smartfeeds.features.nno.command"}, settings=_settings, run=_run
+    "nno",
+    needs=("documents", "polling"),
+    commands={"nno": "smartfeeds.features.nno.command"},
+    settings=_settings,
+    run=_run,
 )

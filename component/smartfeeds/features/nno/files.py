@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.errors import Condition, FeedError
@@ -25,7 +26,6 @@ from smartfeeds.features.nno.entries import EntryRequest, candidate_of, match, r
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
 from smartfeeds.features.polling.tools import ACCEPT_FEED, DocumentRunner, read_here
 from smartfeeds.formats.autodiscovery import LinkType, links_of
-from smartfeeds.formats.documents import read_document
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 
 ACCEPT_ESS: Final = f"{ESS_TYPE}, {NNO_TYPE}, text/html;q=0.5, */*;q=0.1"

@@ -9,14 +9,14 @@ from smartfeeds.features.pages.feed_page import offers
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.river_page import make_card
 from smartfeeds.formats.feed_details import title_of
-from smartfeeds.http import negotiation as n
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http.encode import is_feed
 from smartfeeds.http.page_writer import ListPage
 
-_NNO, _OPML = list_path(n.NNO.suffix), list_path(n.OPML.suffix)
+_NNO, _OPML = list_path("nno"), list_path("opml")
 
 
-def feed_list(frame: Frame, page: ListPage, headlines: Mapping[str, Item]) -> bytes:
+def feed_list(frame: Frame, page: ListPage, headlines: Mapping[str, Item], linked: tuple[Representation, ...]) -> bytes:
     """The feeds as a page. `headlines` are their newest entries by name."""
     return frame.page(
         "list.html",
@@ -27,7 +27,7 @@ def feed_list(frame: Frame, page: ListPage, headlines: Mapping[str, Item]) -> by
                 "title": title_of(node),
                 "description": node.options.description,
                 "open": node.options.access_model is AccessModel.OPEN,
-                "offers": offers(node.name, "")[:3] if is_feed(node) else (),
+                "offers": offers(node.name, "", linked)[:3] if is_feed(node) else (),
                 "headline": make_card(node, headlines[node.name]) if node.name in headlines else None,
             }
             for node in page.nodes

@@ -23,6 +23,7 @@ from smartfeeds.features.pages.article import Article, article, may_delete, may_
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.sanitise import link_of
 from smartfeeds.formats.feed_details import load_details, title_of
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, total_of
@@ -30,16 +31,18 @@ from smartfeeds.service.requests import FeedPage
 from smartfeeds.texts import N_
 
 CACHE_BYTES = 4 * 1024 * 1024
-_NNO = list_path(n.NNO.suffix)
-_WORDS = {n.JSON: N_("ActivityStreams, with cursors"), n.ESS: N_("times and checksums of the entries")}
+_NNO = list_path("nno")
+_WORDS = {"json": N_("ActivityStreams, with cursors"), "ess": N_("times and checksums of the entries")}
 _RAIL = 20  # authors and categories beside the entries
 
 
 class Pages:
-    """Writes pages of feeds, and caches the entries that are read most. `domain` is that of the component."""
+    """Writes pages of feeds, and caches the entries that are read most. `domain` is that of the component,
+    `linked` are the formats that a page links to."""
 
-    def __init__(self, domain: str, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, domain: str, linked: tuple[Representation, ...], cache_bytes: int = CACHE_BYTES) -> None:
         self._domain = domain
+        self._linked = linked
         self._articles: ByteCache[tuple[object, ...], Article] = ByteCache(cache_bytes)
 
     def feed(self, frame: Frame, answer: FeedPage, place: PageAddress) -> bytes:
@@ -86,7 +89,7 @@ class Pages:
             since=_since(answer, place),
             pages=place.page_url().removeprefix(place.site_url),
             more=answer.newer,
-            offers=offers(place.name, view) if smart else (),
+            offers=offers(place.name, view, self._linked) if smart else (),
             hub=place.hub_url if smart else "",
             self_url=place.base_url,
             nno=_NNO,
@@ -118,16 +121,16 @@ class Pages:
         return made
 
 
-def offers(name: str, view: str) -> list[dict[str, str]]:
+def offers(name: str, view: str, linked: Iterable[Representation]) -> list[dict[str, str]]:
     """The links to the formats of a feed."""
     return [
         {
             "name": form.name,
             "media_type": form.bare_type,
             "path": f"{feed_path(name, form.suffix)}{view}",
-            "words": _WORDS.get(form, N_("for feed readers")),
+            "words": _WORDS.get(form.suffix, N_("for feed readers")),
         }
-        for form in n.LINKED
+        for form in linked
     ]
 
 

@@ -7,9 +7,9 @@ of feeds as plain text and Firefox downloads them, so the styled document is `ap
 from urllib.parse import urlsplit
 
 from smartfeeds.features.pages.static_files import feed_style, static_path
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.negotiation import Representation
 from smartfeeds.texts import choose_language
 
 STYLED = frozenset({n.ATOM, n.RSS})

@@ -29,13 +29,13 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.formats.representation import Representation
 from smartfeeds.formats.river_feed import write_river
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_comments
 from smartfeeds.http.lists import list_reply, reader_of
-from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import page_path, read_parameters, write_query

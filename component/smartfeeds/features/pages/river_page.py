@@ -78,8 +78,8 @@ class RiverPages:
             first=first,
             next_path=next_path,
             atom=river_path(n.ATOM.suffix),
-            nno=list_path(n.NNO.suffix),
-            opml=list_path(n.OPML.suffix),
+            nno=list_path("nno"),
+            opml=list_path("opml"),
         )
 
     def _of(self, node: Node, headlines: Mapping[str, Item]) -> Card | None:

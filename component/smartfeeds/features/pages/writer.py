@@ -11,11 +11,12 @@ from smartfeeds.features.pages.feed_style import STYLED_HEADERS, style_language,
 from smartfeeds.features.pages.frame import PAGE_HEADERS, EntryForms, Frame, frame_of, page_reply, writing_frame
 from smartfeeds.features.pages.problem_page import for_reader
 from smartfeeds.features.pages.river_requests import GetHeadlines, Headlines
+from smartfeeds.formats.representation import Representation
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import PageAddress
+from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.http_errors import Problem
-from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.page_writer import ListPage
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
@@ -26,15 +27,16 @@ CACHE_BYTES = 4 * 1024 * 1024  # of pages of entries
 
 
 class HtmlWriter:
-    """Writes the pages. `handle` is the service, and `domain` its address."""
+    """Writes the pages. `handle` is the service, and `domain` its address. `forms` are the representations of feeds."""
 
     headers: Mapping[str, str] = PAGE_HEADERS
     style_headers: Mapping[str, str] = STYLED_HEADERS
 
-    def __init__(self, handle: Handle, domain: str) -> None:
+    def __init__(self, handle: Handle, domain: str, forms: FeedForms) -> None:
         self._handle = handle
         self._domain = domain
-        self._feeds = Pages(domain)
+        self._linked = forms.linked
+        self._feeds = Pages(domain, forms.linked)
         self._entries: ByteCache[tuple[str, bool], Reply] = ByteCache(CACHE_BYTES)
 
     def offered(self, forms: tuple[Representation, ...]) -> tuple[Representation, ...]:
@@ -68,7 +70,7 @@ class HtmlWriter:
     async def feed_list(self, call: HttpCall, actor: Jid, page: ListPage) -> bytes:
         """A page of the list of feeds, with the newest entry of each."""
         answer = await ask(self._handle, GetHeadlines(actor, self._domain, tuple(page.nodes)), Headlines)
-        return feed_list(frame_of(call), page, answer.items)
+        return feed_list(frame_of(call), page, answer.items, self._linked)
 
     def problem(self, call: HttpCall, problem: Problem) -> Reply:
         """A problem as a page if the client prefers HTML to JSON, else the problem."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from smartfeeds.app.documents import read_document
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.push_targets import PushOffer, offer_of, same_address
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import View, matches
 from smartfeeds.errors import Condition, FeedError, FormatError
-from smartfeeds.features.documents.ess import looks_like_ess, read_either
 from smartfeeds.features.polling.poll_hints import poll_hints
 from smartfeeds.features.polling.polls import REPAIRED
 from smartfeeds.features.polling.push_links import NO_LINKS, PushLinks, document_links, push_links
@@ -21,7 +21,6 @@ from smartfeeds.features.polling.source_items import SourceItem, source_items
 from smartfeeds.features.polling.source_lists import feeds_of
 from smartfeeds.formats.atom import LINK, SOURCE, address_of_source, read_traits
 from smartfeeds.formats.autodiscovery import links_of
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.encodings import in_utf8
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.opml import read_outline
@@ -92,7 +91,7 @@ def read_source(
         # The address becomes the xml:base of items, which everybody reads.
         document = _read(body, charset, without_secrets(url), may_be_page=may_be_page)
     except FeedError as error:
-        addresses = _feeds_of(body, url)
+        addresses = _feeds_of(error, body, url)
         if not addresses:
             raise
         text = f"{error.text or error.condition.value}; it links to {', '.join(addresses[:3])}"
@@ -136,13 +135,10 @@ def _read_list(data: bytes, own_url: str) -> SourceDocument:
     return SourceDocument(FeedDocument("OPML", title=outline.head.get("title", "")), (), NO_HINTS, listed=listed)
 
 
-def _feeds_of(body: bytes, url: str) -> list[str]:
-    """The addresses of feeds in a document that is none: a page, or an ESS or NNO file."""
-    if looks_like_ess(body):
-        try:
-            return [file.feed_url for file in read_either(body)]
-        except FeedError:
-            return []
+def _feeds_of(error: FeedError, body: bytes, url: str) -> list[str]:
+    """The addresses of feeds in a document that is none: a page, or a file about feeds, such as an ESS or NNO file."""
+    if isinstance(error, FormatError) and error.feeds:
+        return list(error.feeds)
     return [link.href for link in links_of(body, url)] if body.lstrip()[:1] == b"<" else []
 
 

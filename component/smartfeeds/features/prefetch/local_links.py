@@ -11,18 +11,17 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.urls import ENCLOSURES, entry_path
 from smartfeeds.features.prefetch.local_enclosures import Alternative, with_local
 from smartfeeds.formats.entry import EntryLink
-from smartfeeds.http import negotiation as n
-from smartfeeds.http.negotiation import Representation
+from smartfeeds.formats.representation import Representation
 from smartfeeds.service.requests import FeedPage, ItemShown
 from smartfeeds.service.requests.items import LocalFile
 
-# The documents for readers that have enclosures, and the form of the original address there.
-WITH_LOCAL: Final[Mapping[Representation, Alternative]] = {
-    n.HTML: Alternative.LINK,
-    n.ATOM: Alternative.LINK,
-    n.JSON_FEED: Alternative.LINK,
-    n.RSS: Alternative.ELEMENT,
-    n.RSS_092: Alternative.ELEMENT,
+# The suffixes of documents for readers that have enclosures, and the form of the original address there.
+WITH_LOCAL: Final[Mapping[str, Alternative]] = {
+    "html": Alternative.LINK,
+    "atom": Alternative.LINK,
+    "jsonfeed": Alternative.LINK,
+    "rss": Alternative.ELEMENT,
+    "rss092": Alternative.ELEMENT,
 }
 
 
@@ -31,7 +30,7 @@ def page_with_local(answer: FeedPage, site_url: str, form: Representation) -> Fe
     if not answer.local_files or answer.page is None:
         return answer
     items = tuple(
-        _with_links(item, answer.local_files, site_url, answer.node.name, WITH_LOCAL[form])
+        _with_links(item, answer.local_files, site_url, answer.node.name, WITH_LOCAL[form.suffix])
         for item in answer.page.items
     )
     return replace(answer, page=replace(answer.page, items=items))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from smartfeeds.app.documents import FORMATS
 from smartfeeds.cli.documents import Exported, ExportPlan, export, export_view, hint_owner, locate_view
 from smartfeeds.cli.offline import named_or_admin
 from smartfeeds.cli.writing import check_report, finish, write_pieces
@@ -24,8 +25,8 @@ from smartfeeds.features.sync_documents.sync_documents import (
     write_shared,
     write_shared_outline,
 )
+from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.links import is_uri
-from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.sync.sharing import FeedWindow, Sharing
 
@@ -170,7 +171,7 @@ def _export_synced(
         raise click.UsageError(f"--complete must be an absolute address without a fragment, not {complete}")
     if form not in _SHARED:
         raise click.UsageError(
-            f"--sync requires --to atom, or --to opml for outlines: {WRITERS[form].name} cannot carry entries "
+            f"--sync requires --to atom, or --to opml for outlines: {FORMATS[form].name} cannot carry entries "
             "unchanged, and one version would have two contents"
         )
     work = partial(_export, name=node, form=form, output=output, since_us=since, complete=complete or "")
@@ -193,5 +194,5 @@ async def _export(
         view = replace(view, order=Order.MODIFIED)
         window = replace(window, since_us=min(since_us, window.until_us))
         sharing, after = window.sharing(complete, sse=is_sse), Edge(window.since_us, -1)
-    plan = ExportPlan(located, view, f"{name} to {WRITERS[form].name}", after)
+    plan = ExportPlan(located, view, f"{name} to {FORMATS[form].name}", after)
     return await export_view(service, plan, lambda job: write_pieces(_SHARED[form](job, sharing), output))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from smartfeeds.app.documents import FORMATS, read_document
 from smartfeeds.cli.fetching import allowed_networks, fetch
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source, whole_document
@@ -23,12 +24,13 @@ from smartfeeds.features.sync_documents.sync_import import (
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
-from smartfeeds.formats.documents import document_bytes, read_document, read_lines_by_index
+from smartfeeds.formats.document_format import FeedExport, report_channel
+from smartfeeds.formats.documents import document_bytes, read_lines_by_index
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, FormatLoss
+from smartfeeds.formats.kernel_formats import ATOM
 from smartfeeds.formats.opml import write_outline
 from smartfeeds.formats.opml_items import outline_of_entry
-from smartfeeds.formats.writers import IN_ATOM, WRITERS, FeedExport, report_channel
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.net.fetch import shown
 from smartfeeds.store.base import OpenMode
@@ -251,7 +253,7 @@ def failed(document: SyncDocument) -> bool:
 
 def write_shared(job: FeedExport, sharing: Sharing) -> Iterator[bytes]:
     """Yield an Atom feed with the sync data of each entry (FeedSync 1.4, 2.2). `job.items` must include sync data."""
-    report_channel(job, IN_ATOM - {"authors"})
+    report_channel(job, ATOM.channel_parts - {"authors"})
     start, end = write_feed(job.head, (), whole=False)
     yield start
     if sharing != NO_SHARING:
@@ -263,7 +265,7 @@ def write_shared(job: FeedExport, sharing: Sharing) -> Iterator[bytes]:
 
 def write_shared_outline(job: FeedExport, sharing: Sharing) -> Iterator[bytes]:
     """Yield an outline with the sync data of each item (SSE 2), as `write_shared` does."""
-    report_channel(job, WRITERS["opml"].channel_parts)
+    report_channel(job, FORMATS["opml"].channel_parts)
     yield SharedOutline(job.head, sharing).whole(_outlines(job))
 
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
+from smartfeeds.app.documents import FORMATS
 from smartfeeds.core.urls import FEEDS, feed_path
 from smartfeeds.core.view import BARE, SMART, View, canonical, parse_view
 from smartfeeds.errors import FeedError
 
 # The documents that say where their hub is, and so are topics. The others name no hub.
-TOPIC_SUFFIXES = ("atom", "rss", "jsonfeed")
-OTHER_SUFFIXES = ("json", "ess", "nno", "opml", "rss092")
+_DOCUMENTS = [each.representation for each in FORMATS.values() if each.representation is not None]
+TOPIC_SUFFIXES = tuple(form.suffix for form in _DOCUMENTS if form.has_hub and form.self_suffix is None)
+OTHER_SUFFIXES = ("json", "nno", *(form.suffix for form in _DOCUMENTS if form.suffix not in TOPIC_SUFFIXES))
 _SUFFIX = re.compile(rf"(.+)\.({'|'.join((*TOPIC_SUFFIXES, *OTHER_SUFFIXES))})", re.DOTALL)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_TOPIC_BYTES = 2_048

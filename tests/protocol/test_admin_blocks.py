@@ -41,6 +41,7 @@ async def test_list_is_replaced(service: Component, command: str, field: str, ki
 
 async def test_person_is_erased_after_a_second_confirmation(service: Component) -> None:
     """[OPS-065] XEP-0133 4.2: the JID is asked for twice."""
+    assert condition(await Dialog(service, ALICE, f"{ADMIN_NS}#delete-user").begin()) == "forbidden"
     dialog = Dialog(service, ADMIN, f"{ADMIN_NS}#delete-user")
     await dialog.begin()
     await dialog.go(accountjids=bare(BOB), nodes="refuse")

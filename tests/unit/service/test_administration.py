@@ -8,34 +8,14 @@ import pytest
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.token import TokenScope
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition
-from smartfeeds.features.accounts import rows as account_rows
-from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken, TokenList
-from smartfeeds.features.accounts.tokens import new_token
-from smartfeeds.features.administration.counts import CountStore, ListAddresses, StoreCounts
-from smartfeeds.features.mirrors import requests as admin_mirrors
-from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
-from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, mirror_status
-from smartfeeds.features.mirrors.requests import AddMirror, ListMirrors, MirrorList, RemoveMirror, RestartMirror
 from smartfeeds.service import consumer_requests as admin_consumers
-from smartfeeds.service import requests as r
 from smartfeeds.service.consumer_requests import ConsumerList, ListConsumers, RetryConsumers
-from smartfeeds.service.context import Context
 from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
 from smartfeeds.service.standing import GetStanding, Standing
 from smartfeeds.store.base import ReadTx, WriteTx
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
-
-ADMIN_REQUESTS: dict[str, tuple[type[r.Request], tuple[object, ...]]] = {
-    "count": (CountStore, ()),
-    "addresses": (ListAddresses, (True, "", 9)),
-    "add mirror": (AddMirror, (make_mirror(node="n", address="xmpp:b.example?;node=n"),)),
-    "remove mirror": (RemoveMirror, ("b",)),
-    "restart mirror": (RestartMirror, ("b",)),
-    "retry": (RetryConsumers, (None,)),
-}
 
 
 @pytest.fixture
@@ -45,14 +25,9 @@ async def administered(feed: World) -> World:
     return feed
 
 
-@pytest.mark.parametrize("name", ADMIN_REQUESTS)
 @pytest.mark.parametrize("who", [OWNER, ALICE])
-async def test_request_of_an_admin_is_forbidden_for_others(administered: World, name: str, who: str) -> None:
-    kind, values = ADMIN_REQUESTS[name]
-
-    refused = await refusal(administered.service.handle(kind(jid(who), SERVICE, *values)))
-
-    assert refused is Condition.FORBIDDEN
+async def test_consumers_are_retried_by_admins_only(administered: World, who: str) -> None:
+    assert await refusal(administered.service.handle(RetryConsumers(jid(who), SERVICE, None))) is Condition.FORBIDDEN
 
 
 @pytest.mark.parametrize(
@@ -88,56 +63,19 @@ async def test_managed_nodes_are_all_of_an_admin_and_the_own_of_an_owner(adminis
     assert await names(ALICE) == ([], None)
 
 
-async def test_store_is_counted(administered: World) -> None:
-    await administered.publish("one")
-    await administered.subscribe(ALICE)
-
-    counts = await administered.service.handle(CountStore(jid(BOB), SERVICE))
-
-    assert counts == StoreCounts(nodes=1, items=1, deleted=0, subscriptions=1)
-
-
-@pytest.mark.parametrize(("who", "of", "node"), [(OWNER, ALICE, FEED), (ALICE, ALICE, FEED), (OWNER, OWNER, "*")])
-async def test_token_beyond_the_rights_of_the_actor_is_forbidden(
-    administered: World, who: str, of: str, node: str
-) -> None:
-    token, _ = new_token(of, TokenScope.READ, node, "")
-
-    assert await refusal(administered.service.handle(AddToken(jid(who), SERVICE, token, None))) is Condition.FORBIDDEN
-
-
-async def test_token_of_another_user_does_not_exist(administered: World) -> None:
-    token, _ = new_token(OWNER, TokenScope.READ, FEED, "")
-    await administered.service.handle(AddToken(jid(OWNER), SERVICE, token, None))
-
-    request = RevokeToken(jid(ALICE), SERVICE, token.token_id)
-    assert await refusal(administered.service.handle(request)) is Condition.ITEM_NOT_FOUND
-    await administered.service.handle(replace(request, actor=jid(OWNER)))
-    assert await refusal(administered.service.handle(replace(request, actor=jid(BOB)))) is Condition.ITEM_NOT_FOUND
-
-
-async def test_consumers_and_mirrors_are_those_of_the_own_nodes(administered: World) -> None:
-    """An admin sees all, also the mirror of a node that does not exist yet. Late consumers can be selected."""
+async def test_consumers_are_those_of_the_own_nodes(administered: World) -> None:
+    """An admin sees all. Late consumers can be selected."""
     await administered.create("other", actor=BOB)
     for node in (FEED, "other"):
         await administered.subscribe(ALICE, node)
-    for name, node in (("a", FEED), ("b", "later")):
-        mirror = make_mirror(node=node, address=f"xmpp:b.example?;node={name}", name=name)
-        await administered.service.handle(AddMirror(jid(BOB), SERVICE, mirror))
 
     async def consumers(who: str, *, behind: bool = False) -> list[str]:
         answer = await administered.service.handle(ListConsumers(jid(who), SERVICE, behind))
         assert isinstance(answer, ConsumerList)
         return [status.node for status in answer.statuses]
 
-    async def mirrors(who: str) -> list[str]:
-        answer = await administered.service.handle(ListMirrors(jid(who), SERVICE))
-        assert isinstance(answer, MirrorList)
-        return [status.mirror.name for status in answer.statuses]
-
     assert (await consumers(BOB), await consumers(OWNER), await consumers(ALICE)) == ([FEED, "other"], [FEED], [])
     assert await consumers(BOB, behind=True) == []
-    assert (await mirrors(BOB), await mirrors(OWNER), await mirrors(ALICE)) == (["a", "b"], ["a"], [])
 
 
 @pytest.mark.parametrize("who", [OWNER, BOB])
@@ -213,54 +151,3 @@ async def test_list_of_consumers_reads_a_bounded_number_of_rows(
     await administered.service.handle(ListConsumers(jid(OWNER), SERVICE, behind, limit=20))
 
     assert (own, of_all) == ([0, 3, 3, 3, 3, 3, 3, 2], [])
-
-
-async def test_tokens_of_others_are_not_read(administered: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither for the list nor for the count of a new token."""
-    for number in range(5):
-        token, _ = new_token(f"u{number}@example.org", TokenScope.READ, FEED, "")
-        await administered.service.handle(AddToken(jid(BOB), SERVICE, token, None))
-    own, of_all = record(monkeypatch, account_rows, "tokens_of"), record(monkeypatch, account_rows, "tokens")
-
-    token, _ = new_token(OWNER, TokenScope.READ, FEED, "")
-    await administered.service.handle(AddToken(jid(OWNER), SERVICE, token, None))
-    answer = await administered.service.handle(ListTokens(jid(OWNER), SERVICE))
-
-    assert isinstance(answer, TokenList)
-    assert [shown.token_id for shown in answer.tokens] == [token.token_id]
-    assert (own, of_all) == ([0, 1], [])
-
-
-async def test_state_of_a_mirror_is_computed_only_if_it_is_shown(
-    administered: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After the rights, the name and the page: the state counts the items that are still to be sent."""
-    for name, node in (("a", FEED), ("b", FEED), ("c", FEED), ("d", "later"), ("e", FEED)):
-        mirror = make_mirror(node=node, address=f"xmpp:b.example?;node={name}", name=name)
-        await administered.service.handle(AddMirror(jid(BOB), SERVICE, mirror))
-    computed: list[str] = []
-
-    def status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
-        computed.append(row.mirror.name)
-        return mirror_status(tx, context, row)
-
-    monkeypatch.setattr(admin_mirrors, "mirror_status", status)
-
-    async def names(who: str, name: str | None = None, **page: str) -> list[str]:
-        computed.clear()
-        request = ListMirrors(jid(who), SERVICE, name, ResultSetRequest(**page) if page else None)
-        answer = await administered.service.handle(request)
-        assert isinstance(answer, MirrorList)
-        assert [shown.mirror.name for shown in answer.statuses] == computed
-        return list(computed)
-
-    assert await names(OWNER) == ["a", "b", "c", "e"]
-    assert await names(OWNER, max="1", index="2") == ["c"]
-    assert await names(OWNER, "b") == ["b"]
-    assert await names(ALICE) == []
-    computed.clear()
-    for who, name in ((ALICE, "b"), (OWNER, "d"), (BOB, "x")):
-        assert (
-            await refusal(administered.service.handle(ListMirrors(jid(who), SERVICE, name))) is Condition.ITEM_NOT_FOUND
-        )
-    assert computed == []

@@ -14,7 +14,6 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition
 from smartfeeds.delivery.slices import read_changes
-from smartfeeds.features.administration.counts import CountStore, StoreCounts
 from smartfeeds.service import requests as r
 from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
 from support.service import stored_service
@@ -77,13 +76,6 @@ async def managed(world: World) -> tuple[int, int]:
     return answer.entries[0].items, answer.entries[0].deleted
 
 
-async def counted(world: World) -> tuple[int, int]:
-    world.set_policy(admins=frozenset({OWNER}))
-    answer = await world.service.handle(CountStore(jid(OWNER), SERVICE))
-    assert isinstance(answer, StoreCounts)
-    return answer.items, answer.deleted
-
-
 async def consumed(world: World) -> list[str]:
     consumer = Consumer((await world.node(NODE)).node_no, "hook:x")
     await world.service.write(lambda tx, _context: tx.set_mark(consumer.node_no, Order.MODIFIED, "hook:x", Mark(0, "")))
@@ -106,7 +98,6 @@ async def consumed(world: World) -> list[str]:
         (discovered, ("new",)),
         (described, 1),
         (managed, (1, 1)),
-        (counted, (1, 1)),
         (consumed, ["new"]),
     ],
 )

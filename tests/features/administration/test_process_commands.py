@@ -1,4 +1,4 @@
-"""The commands for mirrors, consumers and the process through the whole component (XEP-0050, XEP-0133; issue 11, 3)."""
+"""The commands for consumers and the process through the whole component (XEP-0050, XEP-0133)."""
 
 import asyncio
 from functools import partial
@@ -10,8 +10,6 @@ from smartfeeds.app.lifecycle import App
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
-from smartfeeds.features.mirrors.mirrors import Mirrors
-from smartfeeds.features.polling.poller import Poller
 from smartfeeds.store.base import WriteTx
 from smartfeeds.telemetry import log_level, set_log_level
 from support.component import ALICE, BOB, NS, Component, Starter, bare, fields, submit
@@ -19,20 +17,13 @@ from support.dialog import ADMIN as ADMIN_NS
 from support.dialog import Dialog, condition, lines, listed, notes, table
 
 ADMIN = "root@example.org/desk"
-ADDRESS = "xmpp:feeds.b.example?;node=plans"
 ADMIN_COMMANDS = [
-    "add-mirror",
-    "remove-mirror",
-    "restart-mirror",
     "retry-consumers",
     "statistics",
     "log-level",
     "cancel-stop",
     f"{ADMIN_NS}#announce",
     f"{ADMIN_NS}#shutdown",
-    f"{ADMIN_NS}#edit-blacklist",
-    f"{ADMIN_NS}#edit-whitelist",
-    f"{ADMIN_NS}#delete-user",
 ]
 
 
@@ -49,16 +40,11 @@ def stops(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @pytest.fixture
-async def service(start: Starter, stops: list[bool], monkeypatch: pytest.MonkeyPatch) -> Component:
+async def service(start: Starter, stops: list[bool]) -> Component:
     """A component with an admin, and with a node of Alice."""
     assert stops == []
     component = await start(pubsub={"admins": [bare(ADMIN)]})
     await component.create(ALICE, "tea")
-
-    async def look() -> None:
-        """The mirrors of these tests are not started."""
-
-    monkeypatch.setattr(component.app.parts.get(Mirrors), "look", look)
     return component
 
 
@@ -87,62 +73,6 @@ async def test_forged_session_does_not_skip_the_check_of_rights(service: Compone
     form = submit({"FORM_TYPE": [ADMIN_NS], "step": ["0"], "delay": ["0"], "recipients": ["owners"]})
 
     assert condition(await dialog.send(form, "complete")) == "forbidden"
-
-
-# Mirrors
-
-
-async def test_mirror_is_added_listed_restarted_and_removed(service: Component) -> None:
-    """As `smartfeeds mirror` does it; the running service sees the changes in the store."""
-    added = await run(service, "add-mirror", address=ADDRESS, node="plans", name="b", every="600")
-    (row,) = table(await Dialog(service, ADMIN, "list-mirrors").begin())
-    again = await run(service, "restart-mirror", mirror="b")
-    removed = await run(service, "remove-mirror", mirror="b")
-
-    assert added == ["Added the mirror b of the node plans."]
-    assert {**row, "error": "", "state": ""} == {
-        "name": "b",
-        "node": "plans",
-        "direction": "in",
-        "address": ADDRESS,
-        "origin": "command",
-        "state": "",
-        "error": "",
-    }
-    assert row["state"] == "in: not started yet"
-    assert again == ["The mirror b reads and sends everything again."]
-    assert removed == ["Removed the mirror b; the node plans remains."]
-    assert notes(await Dialog(service, ADMIN, "list-mirrors").begin()) == ["There is no mirror."]
-    assert notes(await Dialog(service, ADMIN, "remove-mirror").begin()) == ["There is no mirror."]
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"address": "xmpp:feeds.example.org?;node=tea"},
-        {"address": "ftp://a.example/"},
-        {"address": "https://a.example/feed", "direction": "out"},
-        {"address": ADDRESS, "node": "tea?order=modified"},
-        {"address": ADDRESS, "name": "Bad Name"},
-    ],
-)
-async def test_mirror_with_wrong_settings_is_refused_with_the_reason(
-    service: Component, values: dict[str, str]
-) -> None:
-    dialog = Dialog(service, ADMIN, "add-mirror")
-    await dialog.begin()
-    answer = await dialog.go(**{"node": "plans", **values})
-
-    assert condition(answer) == "not-acceptable"
-    assert answer.findtext(".//st:text", namespaces=NS)
-
-
-async def test_two_mirrors_of_one_name_are_refused(service: Component) -> None:
-    await run(service, "add-mirror", address=ADDRESS, node="plans", name="b")
-    dialog = Dialog(service, ADMIN, "add-mirror")
-    await dialog.begin()
-
-    assert condition(await dialog.go(address=ADDRESS, node="other", name="b")) == "not-acceptable"
 
 
 # Consumers
@@ -210,11 +140,10 @@ async def test_statistics_count_the_store_and_the_process(service: Component) ->
     await service.retract(ALICE, "tea", "two")
     await service.subscribe(BOB, "tea")
     service.clock.advance(100)
-    before = service.app._operations._start_us
 
     facts = fields(await Dialog(service, ADMIN, "statistics").begin())
 
-    assert before and facts["uptime"] == ["100"]
+    assert facts["uptime"] == ["100"]
     assert (facts["nodes"], facts["items"], facts["deleted"], facts["subscriptions"]) == (["1"], ["1"], ["1"], ["1"])
     assert int(facts["requests"][0]) >= 5
     assert int(facts["notifications"][0]) == 0
@@ -311,79 +240,3 @@ async def test_restart_is_offered_where_a_process_manager_does_it(start: Starter
     await service.settle()
     assert stops == [True]
     assert condition(await Dialog(service, ADMIN, "cancel-stop").begin()) == "item-not-found"
-
-
-# Sources
-
-
-@pytest.fixture
-async def sources(service: Component, monkeypatch: pytest.MonkeyPatch) -> Component:
-    """The sources of these tests are not polled."""
-
-    async def look() -> float:
-        return 3_600.0
-
-    monkeypatch.setattr(service.app.parts.get(Poller), "look", look)
-    return service
-
-
-async def test_owner_manages_the_sources_of_a_node(sources: Component) -> None:
-    """[SRC-083] [SRC-084] [SRC-047] Add, list, pause, resume, poll, remove; as `smartfeeds source` does it."""
-    url = "https://blog.example/feed"
-    dialog = Dialog(sources, ALICE, "add-source")
-    await dialog.begin()
-    added = notes(await dialog.go(url=url, node="tea", every="60"))
-    (row,) = table(await Dialog(sources, ALICE, "list-sources").begin())
-    texts = []
-    for command in ("pause-source", "resume-source", "poll-source", "remove-source"):
-        dialog = Dialog(sources, ALICE, command)
-        await dialog.begin()
-        texts += notes(await dialog.go(source="1"))
-
-    assert added == ["Added the source 1 of the node tea."]
-    assert (row["number"], row["node"], row["address"], row["state"], row["reason"]) == ("1", "tea", url, "new", "")
-    assert texts == [
-        "Paused the source 1.",
-        "The source 1 is due now.",
-        "The source 1 is due now.",
-        "Removed the source 1; the node tea remains.",
-    ]
-    assert notes(await Dialog(sources, ALICE, "list-sources").begin()) == ["There is no source."]
-
-
-async def test_strangers_have_no_sources(sources: Component) -> None:
-    """[SRC-084] Only owners of the node, each up to a limit, and admins without one."""
-    await sources.create(BOB, "coffee")
-    dialog = Dialog(sources, BOB, "add-source")
-    await dialog.begin()
-    assert condition(await dialog.go(url="https://blog.example/feed", node="tea")) == "forbidden"
-    dialog = Dialog(sources, BOB, "add-source")
-    await dialog.begin()
-    assert condition(await dialog.go(url="https://blog.example/feed", node="nobody's")) == "forbidden"
-    assert await run(sources, "add-source", url="https://blog.example/feed", node="tea") == [
-        "Added the source 1 of the node tea."
-    ]
-    assert notes(await Dialog(sources, BOB, "list-sources").begin()) == ["There is no source."]
-    remove = Dialog(sources, BOB, "remove-source")
-    assert notes(await remove.begin()) == ["There is no source."]
-
-
-async def test_owner_has_a_limit_of_sources(start: Starter, stops: list[bool]) -> None:
-    """[SRC-084]"""
-    assert stops == []
-    service = await start(limits={"sources_per_jid": 1}, pubsub={"admins": [bare(ADMIN)]})
-    await service.create(ALICE, "tea")
-    for number, outcome in enumerate((None, "policy-violation")):
-        dialog = Dialog(service, ALICE, "add-source")
-        await dialog.begin()
-        answer = await dialog.go(url=f"http://127.0.0.1:9/{number}", node="tea")
-        assert (condition(answer) if outcome else None) == outcome
-
-
-@pytest.mark.parametrize("values", [{"url": "ftp://a.example/"}, {"url": "feed"}, {"url": "https:///x"}])
-async def test_source_with_a_wrong_address_is_refused_with_the_reason(
-    sources: Component, values: dict[str, str]
-) -> None:
-    dialog = Dialog(sources, ALICE, "add-source")
-    await dialog.begin()
-    assert condition(await dialog.go(**{"node": "tea", **values})) == "not-acceptable"

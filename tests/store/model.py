@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from smartfeeds.core.access import READERS, Access
+from smartfeeds.core.attachment_names import is_listed
 from smartfeeds.core.consumers import PUSH, Backlog, Consumer, ConsumerRow, Failure, Wait
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -36,7 +37,6 @@ from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
 from smartfeeds.errors import StoreError
-from smartfeeds.features.attachments.names import is_listed
 from store.values import read_payload
 
 T = TypeVar("T")

@@ -25,11 +25,11 @@ from lxml import etree
 
 from smartfeeds.app.config import Settings, settings_of
 from smartfeeds.app.lifecycle import App
+from smartfeeds.core.attachment_names import is_reserved
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import NO_LIMIT, Affiliation, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.features.accounts import rows as account_rows
-from smartfeeds.features.attachments.names import is_reserved
 from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from smartfeeds.core.attachment_names import follows_target
 from smartfeeds.core.consumers import HELD, Consumer, held_consumer
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Mark, Node, Subscription, SubscriptionState
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.suboptions import flag, values_of, wants_events
 from smartfeeds.core.view import BARE, Order, canonical, from_canonical
-from smartfeeds.features.attachments.names import follows_target
 from smartfeeds.push.frames import RecipientGroup, recipient
 from smartfeeds.push.side import Interest
 from smartfeeds.service.consumers import add_consumer

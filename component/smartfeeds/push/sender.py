@@ -21,7 +21,6 @@ from smartfeeds.delivery.deliverer import (
     StanzaSender,
 )
 from smartfeeds.errors import LinkError, StoreError
-from smartfeeds.features.attachments.requests import reap
 from smartfeeds.push.audience import (
     PAGE,
     AudienceCache,
@@ -47,6 +46,7 @@ from smartfeeds.push.frames import (
 from smartfeeds.push.side import Interest, PushSide
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.items import reap
 from smartfeeds.service.subscription_states import REFUSAL, REQUEST, STATE
 
 RETRY_S = 1.0  # how long a delivery waits after its events could not be removed

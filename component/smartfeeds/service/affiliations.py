@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from smartfeeds.core.attachment_names import is_reserved
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, KeyRange, Node, SubscriptionState
 from smartfeeds.core.text import without_forbidden
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.features.attachments.names import is_reserved
 from smartfeeds.service.context import Context, governor_of, locate_for, recipient_access
 from smartfeeds.service.lists import PagedList, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (

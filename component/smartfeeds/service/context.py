@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from smartfeeds.core.access import Access
+from smartfeeds.core.attachment_names import canonical_name, follows_target, target_node
 from smartfeeds.core.blocklist import Refusal
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import ANONYMOUS, Jid
@@ -17,7 +18,6 @@ from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.features.attachments.names import canonical_name, follows_target, target_node
 from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.service.hooks import NO_HOOKS, Hooks
 from smartfeeds.store.base import ReadTx, WriteTx

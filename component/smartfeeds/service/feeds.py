@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
-from smartfeeds.features.attachments import requests as attachments
 from smartfeeds.features.mirrors import requests as admin_mirrors
 from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import requests as admin_sources
@@ -26,6 +25,7 @@ from smartfeeds.service import (
     managed_nodes,
     nodes,
     placing,
+    publishing,
     pulls,
     standing,
     subscriptions,
@@ -85,13 +85,13 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     work.ListWork: ("list_work", work.list_work),
 }
 _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
-    r.Publish: ("publish", attachments.publish),
-    r.Retract: ("retract", attachments.retract),
-    r.Purge: ("purge", attachments.purge),
+    r.Publish: ("publish", publishing.publish),
+    r.Retract: ("retract", publishing.retract),
+    r.Purge: ("purge", publishing.purge),
     r.CreateNode: ("create", nodes.create),
     r.EnsureNode: ("ensure", nodes.ensure),
     r.Configure: ("configure", nodes.configure),
-    r.DeleteNode: ("delete", attachments.delete),
+    r.DeleteNode: ("delete", nodes.delete),
     r.Subscribe: ("subscribe", subscriptions.subscribe),
     r.Unsubscribe: ("unsubscribe", subscriptions.unsubscribe),
     r.SetSubscribeOptions: ("set_subscribe_options", subscriptions.set_options),
@@ -148,8 +148,7 @@ class FeedService:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
         kind = type(request)
         if kind in self.use_cases.writes:
-            _, change = self.use_cases.writes[kind]
-            work = partial(_admitted, use_case=change, request=request)
+            work = partial(_admitted, use_case=self.use_cases.write_of(request), request=request)
             return await self.write(work, turn=request.turn, touch=touch_of(request))
         _, look = self.use_cases.reads[kind]
         use_case = partial(_admitted, use_case=look, request=request)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from smartfeeds.core.model import Node
+from smartfeeds.core.model import Item, Node
 from smartfeeds.service import personal
 from smartfeeds.service.personal import Personal, PersonalData
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -30,18 +30,23 @@ class Origin(NamedTuple):
 class Hooks:
     """The hooks of the kernel or of a feature, or of all of them joined.
 
-    `node_removed` is called in the transaction in which a node loses its name. `origins` returns the feeds elsewhere
+    `node_removed` is called in the transaction in which a node loses its name, and `item_erased` in that in which the
+    item of a person is erased, with the former item. `origins` returns the feeds elsewhere
     that fill a node of this name. `personal` are the tables, and the data of persons in them.
     """
 
     node_removed: tuple[Callable[[WriteTx, "Context", Node], None], ...] = ()
+    item_erased: tuple[Callable[[WriteTx, "Context", Node, Item], None], ...] = ()
     origins: tuple[Callable[[ReadTx, str], Iterable[Origin]], ...] = ()
     personal: tuple[Personal, ...] = ()
 
     def __or__(self, others: "Hooks") -> "Hooks":
         """These hooks, and others behind them."""
         return Hooks(
-            self.node_removed + others.node_removed, self.origins + others.origins, self.personal + others.personal
+            self.node_removed + others.node_removed,
+            self.item_erased + others.item_erased,
+            self.origins + others.origins,
+            self.personal + others.personal,
         )
 
     @property

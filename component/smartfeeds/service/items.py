@@ -4,14 +4,20 @@ Keys are unique and strictly growing per feed and order, so commit order equals 
 """
 
 from dataclasses import dataclass
+from functools import partial
 
+from smartfeeds.core.attachment_names import AttachmentTarget, attachment_names, summary_name
 from smartfeeds.core.model import Item, Node, NodeEvent, NodeState
 from smartfeeds.core.options import SSE
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.attachments.names import AttachmentTarget, summary_name
 from smartfeeds.formats.atom import tombstone
-from smartfeeds.service.context import Context
+from smartfeeds.service.context import Context, governor_of
+from smartfeeds.service.requests import EmptyResult
+from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import WriteTx
+
+CHUNK = 100  # attachment nodes that one transaction deletes
+REAPED = 500  # rows of a deleted node that one transaction removes
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +135,20 @@ def retire(tx: WriteTx, context: Context, node: Node, redirect: str = "") -> Non
     for note_removal in context.hooks.node_removed:
         note_removal(tx, context, node)
     context.changed.add(node.node_no)
+
+
+def reap(tx: WriteTx, context: Context, node: Node, after: str = "") -> EmptyResult | MoreSteps[EmptyResult]:
+    """Removes the rows of a deleted node, and first the attachments to its items, a chunk in each step.
+
+    The row of the node goes last, so a process that starts after a crash continues here. A new node of the same name
+    may have attachments already: these stay.
+    """
+    first, end = attachment_names(context.policy.domain, node.name)
+    chunk = tx.nodes(after or first, CHUNK, before=end)
+    summary = None if after else tx.node(summary_name(node.name))
+    for each in chunk if summary is None else [summary, *chunk]:
+        if governor_of(tx, context, each) is None:
+            retire(tx, context, each)
+    if not chunk and tx.reap(node.node_no, REAPED):
+        return EmptyResult()
+    return MoreSteps(partial(reap, node=node, after=chunk[-1].name if chunk else after or first))

@@ -2,13 +2,13 @@
 
 import re
 
+from smartfeeds.core.attachment_names import is_reserved
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.kinds import decide_kind, options_by_name
 from smartfeeds.core.model import RELEASE, Affiliation, Node, NodeEvent, NodeKind, Slice
 from smartfeeds.core.options import KIND, MAX_TEXT, OPTIONS, FormFields, NodeOptions
 from smartfeeds.core.view import BARE, from_canonical, names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.features.attachments.names import is_reserved
 from smartfeeds.service.context import Context, LocatedNode, admits, find, locate_for, lock_located
 from smartfeeds.service.expiry import drop_oldest
 from smartfeeds.service.items import retire

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
+from smartfeeds.core.attachment_names import is_reserved
 from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import RELEASE, Item, KeyRange, Node, NodeEvent, Slice, Subscription, SubscriptionState
@@ -12,7 +13,6 @@ from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.text import without_forbidden
 from smartfeeds.core.view import View, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.features.attachments.names import is_reserved
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context, LocatedNode, locate_for, recipient_access
 from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smartfeeds.core.attachment_names import GOVERNED
 from smartfeeds.service.hooks import NO_HOOKS, Hooks
 from smartfeeds.service.requests import Request
 
@@ -18,14 +19,24 @@ class UseCases:
     """The use cases that only read and those that write, by the type of the request.
 
     The names are for metrics and logs. `pulls` are the requests that the statistics count as pulls, and `limited` those
-    that count against `limits.publishes_per_s`. `hooks` are what they add to the use cases of the kernel.
+    that count against `limits.publishes_per_s`. `governed` are the functions of some writes for nodes whose name says
+    that they belong to another node (`core.attachment_names`). `hooks` are what they add to the use cases of the
+    kernel.
     """
 
     reads: Mapping[type[Request], tuple[str, Read]] = field(default_factory=dict)
     writes: Mapping[type[Request], tuple[str, Write]] = field(default_factory=dict)
     pulls: frozenset[type[Request]] = frozenset()
     limited: frozenset[type[Request]] = frozenset()
+    governed: Mapping[type[Request], Write] = field(default_factory=dict)
     hooks: Hooks = NO_HOOKS
+
+    def write_of(self, request: Request) -> Write:
+        """Returns the function that answers a request which writes."""
+        kind = type(request)
+        if kind in self.governed and (getattr(request, "node", None) or "").startswith(GOVERNED):
+            return self.governed[kind]
+        return self.writes[kind][1]
 
     @property
     def names(self) -> Mapping[type[Request], str]:
@@ -39,5 +50,6 @@ class UseCases:
             {**self.writes, **others.writes},
             self.pulls | others.pulls,
             self.limited | others.limited,
+            {**self.governed, **others.governed},
             self.hooks | others.hooks,
         )

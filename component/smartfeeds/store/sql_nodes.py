@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from smartfeeds.core.access import KEPT_OUT, READERS
+from smartfeeds.core.attachment_names import is_listed
 from smartfeeds.core.consumers import HELD
 from smartfeeds.core.model import AUDIENCE_CHANGE, Item, K, KeyRange, Node, NodeState
 from smartfeeds.core.node_place import NodePlace
@@ -17,7 +18,6 @@ from smartfeeds.core.options import FormFields, NodeKind, NodeOptions
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
-from smartfeeds.features.attachments.names import is_listed
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.looked_ahead import LookedAhead
 from smartfeeds.store.rows import (

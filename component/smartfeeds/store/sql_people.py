@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from smartfeeds.core.access import READERS
+from smartfeeds.core.attachment_names import is_listed
 from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.model import (
@@ -19,7 +20,6 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
-from smartfeeds.features.attachments.names import is_listed
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import (
     WITH_PRESENCE_US,

@@ -1,6 +1,5 @@
 """The XMPP side of the kernel: the ad-hoc commands of each module."""
 
-from smartfeeds.features.attachments.names import ATTACHMENTS
 from smartfeeds.features.mirrors import adhoc as admin_mirrors
 from smartfeeds.features.polling import adhoc as admin_sources
 from smartfeeds.xmpp import authorization
@@ -12,5 +11,4 @@ KERNEL = XmppSide(
         *admin_mirrors.COMMANDS,
         *admin_sources.COMMANDS,
     ),
-    features=(ATTACHMENTS,),
 )

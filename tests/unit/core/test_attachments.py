@@ -4,19 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.features.attachments.names import (
+from smartfeeds.core.attachment_names import (
     ATTACHMENTS,
-    MAX_REACTIONS,
     SUMMARY,
     AttachmentTarget,
     attachment_names,
     canonical_name,
-    countable_reactions,
     is_reserved,
     summary_name,
     target_node,
     target_of,
 )
+from smartfeeds.features.attachments.requests import MAX_REACTIONS, countable_reactions
 
 DOMAIN = "feeds.example"
 NAMES = st.text(st.characters(blacklist_categories=("Cs",)), min_size=1, max_size=40)

@@ -1,36 +1,32 @@
 """Attachments to items (XEP-0470): the service creates the nodes, checks what is published, and keeps the summaries.
 
-These functions handle attachment nodes and pass other requests to `service.publishing` and `service.nodes`. People and
+The service calls these functions for nodes with the names of attachment nodes (`core.attachment_names`). People and
 models of an attachment node are those of its target node (`service.context.governor_of`). Users attach if they may read
 the target: with the publish model of a blog, nobody but its author could like a post.
 """
 
 import json
 from collections import Counter
-from functools import partial
+from collections.abc import Iterable
 
 from lxml import etree
 
-from smartfeeds.core.model import Item, Node, NodeKind
-from smartfeeds.core.options import NodeOptions
-from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.attachments.names import (
+from smartfeeds.core.attachment_names import (
     ATTACHMENTS,
-    MAX_COUNTS,
-    MAX_SUMMARY_REACTIONS,
     SUMMARY,
     AttachmentTarget,
-    attachment_names,
-    countable_reactions,
-    follows_target,
     is_reserved,
     summary_name,
     target_of,
 )
+from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.options import NodeOptions
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import Element
 from smartfeeds.service import nodes, publishing
 from smartfeeds.service.context import Context, governor_of, locate_for
+from smartfeeds.service.hooks import Hooks
 from smartfeeds.service.items import ItemState, remove_summary, retire, write_state
 from smartfeeds.service.requests import (
     DeleteNode,
@@ -43,6 +39,7 @@ from smartfeeds.service.requests import (
     Retract,
 )
 from smartfeeds.service.steps import MoreSteps
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import WriteTx
 
 _ROOT = f"{{{ATTACHMENTS}}}attachments"
@@ -50,14 +47,17 @@ _NOTICED = f"{{{ATTACHMENTS}}}noticed"
 _REACTIONS = f"{{{ATTACHMENTS}}}reactions"
 _REACTION = f"{{{ATTACHMENTS}}}reaction"
 _SUM = f"{{{SUMMARY}}}"
-CHUNK = 100  # attachment nodes that one transaction deletes
-REAPED = 500  # rows of a deleted node that one transaction removes
+# A reaction is an emoji. Longer texts, and texts with letters or digits, are stored but not counted.
+MAX_REACTION_CHARACTERS = 16
+MAX_REACTIONS = 32  # reactions of one attachment that are counted
+# The different reactions to one item that are counted, read and written with each attachment (3 ms), and those of the
+# greatest counts, which the summary shows: it must fit into a stanza.
+MAX_COUNTS = 5_000
+MAX_SUMMARY_REACTIONS = 500
 
 
 def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
-    """Stores an item, or an attachment to an item of this service."""
-    if not follows_target(request.node or ""):  # nearly every publish
-        return publishing.publish(tx, context, request)
+    """Stores an attachment to an item of this service, or an item of another node with such a name."""
     target = _target(context, request)
     if target is not None:
         return _attach(tx, context, request, target)
@@ -94,23 +94,6 @@ def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult:
     if (target := _target(context, request)) is not None:
         remove_summary(tx, context, target)
     return answer
-
-
-def reap(tx: WriteTx, context: Context, node: Node, after: str = "") -> EmptyResult | MoreSteps[EmptyResult]:
-    """Removes the rows of a deleted node, and first the attachments to its items, a chunk in each step.
-
-    The row of the node goes last, so a process that starts after a crash continues here. A new node of the same name
-    may have attachments already: these stay.
-    """
-    first, end = attachment_names(context.policy.domain, node.name)
-    chunk = tx.nodes(after or first, CHUNK, before=end)
-    summary = None if after else tx.node(summary_name(node.name))
-    for each in chunk if summary is None else [summary, *chunk]:
-        if governor_of(tx, context, each) is None:
-            retire(tx, context, each)
-    if not chunk and tx.reap(node.node_no, REAPED):
-        return EmptyResult()
-    return MoreSteps(partial(reap, node=node, after=chunk[-1].name if chunk else after or first))
 
 
 def _check_no_summary(context: Context, request: NodeRequest, what_to_do: str) -> None:
@@ -215,3 +198,28 @@ def _write_summary(counts: "Counter[str]") -> Payload:
             reaction = etree.SubElement(parent, f"{_SUM}reaction", {"count": str(count)} if count > 1 else {})
             reaction.text = text
     return Payload.of(root)
+
+
+def countable_reactions(texts: Iterable[str]) -> list[str]:
+    """Returns the reactions of one attachment that are counted, each once."""
+    emojis = dict.fromkeys(text.strip() for text in texts)
+    return [text for text in emojis if 0 < len(text) <= MAX_REACTION_CHARACTERS and not any(map(_is_plain, text))][
+        :MAX_REACTIONS
+    ]
+
+
+def _is_plain(character: str) -> bool:
+    # Emojis of keys consist of a digit and a combining character.
+    return character.isalpha() or character.isspace() or (not character.isprintable() and character != "\u200d")
+
+
+def _note_erased(tx: WriteTx, context: Context, node: Node, item: Item) -> None:
+    target = target_of(node.name)
+    if target is not None:
+        summarise(tx, context, target, item, None)
+
+
+USE_CASES = UseCases(
+    governed={Publish: publish, Retract: retract, Purge: purge, DeleteNode: delete},
+    hooks=Hooks(item_erased=(_note_erased,)),
+)

@@ -16,12 +16,11 @@ from smartfeeds.core.person import Person
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.sweeps import Sweep
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.attachments.requests import reap
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing_items import belongs_to, erase_item, rename_erased, strip_item
 from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
 from smartfeeds.service.context import Context
-from smartfeeds.service.items import retire
+from smartfeeds.service.items import reap, retire
 from smartfeeds.service.requests import EmptyResult, Request
 from smartfeeds.service.standing import check_admin
 from smartfeeds.service.steps import MoreSteps, WriteStep

@@ -6,8 +6,6 @@
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.person import Person
 from smartfeeds.errors import FeedError
-from smartfeeds.features.attachments.names import target_of
-from smartfeeds.features.attachments.requests import summarise
 from smartfeeds.formats.atom import digest_id, id_and_updated, remains, tombstone
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import ItemState, next_key, write_state
@@ -55,9 +53,8 @@ def _erase_generic(tx: WriteTx, context: Context, node: Node, item: Item, person
     payload = tombstone(item_id, next_key(node.last_modified_us, context.now_us), b"")
     notify = node.options.notify_retract
     stored = _store(tx, context, node, item, ItemState(payload, deleted=True, notify=notify), NOBODY)
-    target = target_of(node.name)
-    if target is not None and target.domain == context.policy.domain:
-        summarise(tx, context, target, item, None)
+    for note in context.hooks.item_erased:
+        note(tx, context, node, item)
     return stored
 
 

@@ -1,10 +1,10 @@
-"""Attachments: what users attach to an item, and the summary of it (XEP-0470).
+"""Names of nodes that belong to another node: those of attachments to items, and of their summaries (XEP-0470).
 
 The attachments of an item are in a node whose name contains the address of the item. The name has query-like text, but
-it is never a view.
+it is never a view. The people and the models of such a node are those of the other node
+(`service.context.governor_of`).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -15,15 +15,8 @@ from smartfeeds.core.urls import xmpp_uri
 ATTACHMENTS = "urn:xmpp:pubsub-attachments:1"
 SUMMARY = "urn:xmpp:pubsub-attachments:summary:1"
 _PREFIX = f"{ATTACHMENTS}/xmpp:"
-_ANY_PREFIX = "urn:xmpp:pubsub-attachments:"
+GOVERNED = "urn:xmpp:pubsub-attachments:"  # how the names of these nodes begin
 _SUMMARY_PREFIX = f"{SUMMARY}/"
-# A reaction is an emoji. Longer texts, and texts with letters or digits, are stored but not counted.
-MAX_REACTION_CHARACTERS = 16
-MAX_REACTIONS = 32  # reactions of one attachment that are counted
-# The different reactions to one item that are counted, read and written with each attachment (3 ms), and those of the
-# greatest counts, which the summary shows: it must fit into a stanza.
-MAX_COUNTS = 5_000
-MAX_SUMMARY_REACTIONS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +76,7 @@ def is_reserved(name: str | None, domain: str) -> bool:
 
 def follows_target(name: str) -> bool:
     """Returns whether a node of this name may be an attachment node or a summary node."""
-    return name.startswith(_ANY_PREFIX)
+    return name.startswith(GOVERNED)
 
 
 def is_listed(node: Node) -> bool:
@@ -100,16 +93,3 @@ def target_node(name: str, domain: str) -> str | None:
         return name.removeprefix(_SUMMARY_PREFIX)
     target = target_of(name)
     return target.node if target is not None and target.domain == domain else None
-
-
-def countable_reactions(texts: Iterable[str]) -> list[str]:
-    """Returns the reactions of one attachment that are counted, each once."""
-    emojis = dict.fromkeys(text.strip() for text in texts)
-    return [text for text in emojis if 0 < len(text) <= MAX_REACTION_CHARACTERS and not any(map(_is_plain, text))][
-        :MAX_REACTIONS
-    ]
-
-
-def _is_plain(character: str) -> bool:
-    # Emojis of keys consist of a digit and a combining character.
-    return character.isalpha() or character.isspace() or (not character.isprintable() and character != "\u200d")

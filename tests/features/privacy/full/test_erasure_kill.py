@@ -25,7 +25,7 @@ ITEMS = 12
 KILLED = """
 import os, signal, sys
 from smartfeeds.cli import main
-from smartfeeds.service import erasing
+from smartfeeds.features.privacy import erasing
 erasing.ITEM_CHUNK = 2
 erase, items = erasing.erase_item, []
 def erase_item(tx, context, node, item, person):

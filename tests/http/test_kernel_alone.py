@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 
+from smartfeeds.formats.kernel_formats import KERNEL_FORMATS
 from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.health import Health
 from smartfeeds.http.settings import HttpSettings
 from smartfeeds.http.side import Backend
@@ -43,7 +45,7 @@ async def client(feed: World) -> AsyncIterator[Client]:
     bodies = BodyReader(100_000, HANG_S, lambda _data: "")
     site = Site(
         HttpSettings(listen="127.0.0.1:0"),
-        Backend(feed.service.handle, SERVICE, feed.clock, bodies, Parts()),
+        Backend(feed.service.handle, SERVICE, feed.clock, bodies, Parts(), FeedForms.of(KERNEL_FORMATS, (), ())),
         Health(_no_reasons, lambda: b"", ()),
         lambda _operation, _outcome, _seconds: None,
         (),

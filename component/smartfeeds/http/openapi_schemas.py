@@ -224,16 +224,6 @@ SCHEMAS: Mapping[str, Schema] = {
         ),
         "description": "RFC 9457.",
     },
-    "JsonFeed": {
-        "type": "object",
-        "required": ["version", "title", "items"],
-        "properties": {
-            "version": {"const": "https://jsonfeed.org/version/1.1"},
-            "title": {"type": "string"},
-            "items": {"type": "array", "items": {"type": "object", "required": ["id"]}},
-        },
-        "description": "JSON Feed 1.1.",
-    },
     "Position": {
         "type": "string",
         "pattern": f"^(|cursor:[!-~]{{1,200}}|time:((0|[1-9][0-9]{{0,9}})(\\.[0-9]{{1,6}})?|{_DATE_TIME}))$",

@@ -1,7 +1,7 @@
 """NNO over HTTP: the newest entries of a feed, and of all feeds (ESS-002, ESS-017, ESS-023, ESS-025)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -23,6 +23,7 @@ from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import PageAddress, is_feed, items_of
 from smartfeeds.http.forms import FeedForm
 from smartfeeds.http.lists import NAMES, all_nodes, document_reply, list_document, reader_of
+from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import WHOLE_NUMBER, Parameter
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
@@ -158,9 +159,22 @@ def _entry(node: Node, item: Item) -> NnoEntry:
     return nno_entry(feed_path(node.name, RSS.suffix), read_entry(item))
 
 
+_SCHEMAS: Mapping[str, Schema] = {
+    "JsonFeed": {
+        "type": "object",
+        "required": ["version", "title", "items"],
+        "properties": {
+            "version": {"const": "https://jsonfeed.org/version/1.1"},
+            "title": {"type": "string"},
+            "items": {"type": "array", "items": {"type": "object", "required": ["id"]}},
+        },
+        "description": "JSON Feed 1.1.",
+    },
+}
 HTTP = HttpSide(
     (Route("GET", "/feeds.nno", "feeds", LIST, lambda h: h.get),),
     NnoLists,
+    schemas=_SCHEMAS,
     forms=(FeedForm(NNO, write_nno_page, stored=True),),
     lists={NNO: lambda h: h.get},
 )

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from smartfeeds.core.jid import Jid
+from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.features.bot.room_verifier import VALID_S
 from smartfeeds.xmpp.stream import ComponentStream
 from support.chat import body_of, deliver, write
@@ -318,7 +319,7 @@ async def test_room_shows_the_bot_although_it_has_not_entered_yet(component: Com
 async def test_occupant_cannot_sign_a_browser_in_as_the_room(component: Component) -> None:
     """Somebody types the address of the room at the sign-in page, and confirms the request through the room."""
     await enter(component, ROOM)
-    sign_ins = component.app.sign_ins
+    sign_ins = component.app.parts.get(SignIns)
     target = Jid("club", SERVICE)
     sign_in = sign_ins.begin("cookie", "192.0.2.1", "site", target, "/")
     sign_ins.inform(sign_in, target)

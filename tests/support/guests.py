@@ -7,15 +7,21 @@ from urllib.parse import quote
 from lxml import etree
 
 from smartfeeds.features.accounts.session import form_token
+from smartfeeds.features.accounts.sign_ins import SignIns
 from support.browsing import FORM, SESSION_COOKIE
 from support.chat import deliver
-from support.component import bare
+from support.component import Component, bare
 from support.web import Got, Web
 
 GUEST_COOKIE = "smartfeeds-guest"
 SITE = "http://web.example.org"
 HTTP_AUTH = "http://jabber.org/protocol/http-auth"
 CODE = re.compile(r"<code>([2-9A-Z]{4}-[2-9A-Z]{4})</code>")
+
+
+def sign_ins_of(component: Component) -> SignIns:
+    """The sign-ins that a component knows."""
+    return component.app.parts.get(SignIns)
 
 
 @dataclass

@@ -99,6 +99,8 @@ class Host:
     """Returns those that the service announces. For calls after the start."""
     is_available: Callable[[str], bool | None]
     """Whether a bare JID can receive messages, None if that is not known. For calls after the start."""
+    answers_chat: Callable[[], bool]
+    """Whether a message to the service is answered. For calls after the start."""
 
 
 @dataclass(frozen=True, slots=True)

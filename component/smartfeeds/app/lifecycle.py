@@ -30,7 +30,6 @@ from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
-from smartfeeds.features.accounts.setup import SharedSignIns
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import networks_of
 from smartfeeds.http.health import Health
@@ -146,11 +145,10 @@ class App:
             self.notifications,
             capabilities=lambda: capabilities(info, side, stanzas),
             is_available=lambda jid: push.availability.is_available(jid),
+            answers_chat=lambda: BOT in stanzas.identities,
         )
         self._running = run_all(FEATURES, host)
         self._handlers = {kind: answer for running in self._running for kind, answer in running.handlers.items()}
-        shared_sign_ins = host.parts.get(SharedSignIns)
-        self.sign_ins = shared_sign_ins.sign_ins
         info = ServiceInfo(
             domain=domain,
             default_kind=settings.pubsub.default_kind,
@@ -162,7 +160,7 @@ class App:
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
         bounces = StanzaSide(handlers={Bounce: Bounces(self.service, clock=clock).note})
         running_stanzas = (running.stanzas for running in self._running if running.stanzas is not None)
-        stanzas = joined_stanzas((bounces, shared_sign_ins.stanzas, *running_stanzas))
+        stanzas = joined_stanzas((bounces, *running_stanzas))
         push = joined_push(running.push for running in self._running if running.push is not None)
         self.sender = PushSender(
             self.service,
@@ -183,7 +181,6 @@ class App:
             stanzas,
             RouterTools(session_key(secret, domain), observe_request, settings.pubsub.stanza_bytes, clock),
         )
-        shared_sign_ins.chat = BOT in stanzas.identities
         health = Health(self._unready, metrics_text, networks_of(settings.http.metrics_from))
         bodies = BodyReader(policy.max_request_bytes, settings.http.first_request_s, shape_fault)
         self.site = (

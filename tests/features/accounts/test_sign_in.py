@@ -14,7 +14,7 @@ from support.bearer import bearer
 from support.browsing import FORM, SESSION_COOKIE, sign_in
 from support.chat import body_of, write
 from support.component import ALICE, BOB, bare
-from support.guests import CODE, HTTP_AUTH, SITE, Guest, answer, code_of, confirm_request, state
+from support.guests import CODE, HTTP_AUTH, SITE, Guest, answer, code_of, confirm_request, sign_ins_of, state
 from support.web import Web
 
 pytestmark = pytest.mark.shared
@@ -215,10 +215,10 @@ async def test_confirmed_sign_in_ends_after_five_minutes_too(guest: Guest) -> No
 async def test_codes_cannot_be_guessed(guest: Guest) -> None:
     """After some wrong codes no code of this user is right; other users do not notice."""
     for number in range(WRONG_CODES):
-        guest.web.component.app.sign_ins.find(f"2222-222{number}", user := jid_of(BOB))
+        sign_ins_of(guest.web.component).find(f"2222-222{number}", user := jid_of(BOB))
     code = await code_of(guest)
-    assert guest.web.component.app.sign_ins.find(code, user) is None
-    assert guest.web.component.app.sign_ins.find(code, jid_of(ALICE)) is not None
+    assert sign_ins_of(guest.web.component).find(code, user) is None
+    assert sign_ins_of(guest.web.component).find(code, jid_of(ALICE)) is not None
 
 
 def jid_of(user: str) -> Any:
@@ -280,8 +280,8 @@ async def test_second_sign_in_of_a_browser_replaces_the_first(guest: Guest) -> N
     first = await code_of(guest)
     second = await code_of(guest)
     user = jid_of(ALICE)
-    assert guest.web.component.app.sign_ins.find(first, user) is None
-    assert guest.web.component.app.sign_ins.find(second, user) is not None
+    assert sign_ins_of(guest.web.component).find(first, user) is None
+    assert sign_ins_of(guest.web.component).find(second, user) is not None
 
 
 async def test_user_refuses_the_request_of_xep_0070(guest: Guest) -> None:
@@ -313,7 +313,7 @@ async def test_network_address_begins_a_bounded_number_of_sign_ins(guest: Guest)
 
 async def test_ipv6_network_begins_a_bounded_number_of_sign_ins(guest: Guest) -> None:
     """Its host part is free to choose, so each sign-in could come from an address of its own."""
-    sign_ins = guest.web.component.app.sign_ins
+    sign_ins = sign_ins_of(guest.web.component)
     for number in range(PER_ADDRESS):
         sign_ins.begin(f"browser {number}", f"2001:db8::{number:x}", "site", None, "/")
     with pytest.raises(FeedError, match="too many sign-ins"):
@@ -406,4 +406,4 @@ async def test_codes_and_cookies_are_not_logged(guest: Guest, capfd: pytest.Capt
     await guest.post("/login/wait")
     output = "".join(capfd.readouterr())
     assert not any(text in output for text in (code, code.replace("-", ""), *guest.cookies.values()))
-    assert code not in repr(guest.web.component.app.sign_ins.find(code, jid_of(ALICE)))
+    assert code not in repr(sign_ins_of(guest.web.component).find(code, jid_of(ALICE)))

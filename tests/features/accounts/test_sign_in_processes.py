@@ -7,7 +7,7 @@ import pytest
 from features.cluster.processes import joined
 from support.chat import write
 from support.component import ALICE, Component, Starter, bare
-from support.guests import SITE, Guest, answer, code_of, confirm_request, state
+from support.guests import SITE, Guest, answer, code_of, confirm_request, sign_ins_of, state
 from support.waiting import until
 from support.web import Web, WebStarter
 
@@ -26,7 +26,7 @@ async def start_pair(start_web: WebStarter) -> tuple[Guest, Web]:
 
 
 def knows(component: Component, code: str, informed: str = "") -> bool:
-    sign_in = next((each for each in component.app.sign_ins if each.shown_code == code), None)
+    sign_in = next((each for each in sign_ins_of(component) if each.shown_code == code), None)
     return sign_in is not None and (not informed or str(sign_in.informed) == informed)
 
 
@@ -39,11 +39,11 @@ async def test_confirmation_reaches_the_browser_at_another_process(start_web: We
     await answer(second, ALICE, code)
     there = Guest(second, guest.cookies, guest.csrf)
     assert await state(there) == "confirmed"
-    await until(lambda: any(each.jid for each in guest.web.component.app.sign_ins), "the confirmation")
+    await until(lambda: any(each.jid for each in sign_ins_of(guest.web.component)), "the confirmation")
     assert await state(guest) == "confirmed"
     assert (await there.post("/login/wait")).header("Location") == "/feeds/closed/"
     assert (await there.get("/feeds/closed/")).status == 200
-    await until(lambda: not any(each.browser for each in guest.web.component.app.sign_ins), "the use of the sign-in")
+    await until(lambda: not any(each.browser for each in sign_ins_of(guest.web.component)), "the use of the sign-in")
     assert (await guest.post("/login/wait")).status == 403, "a sign-in works once"
 
 
@@ -54,7 +54,7 @@ async def test_refusal_reaches_the_browser_at_another_process(start_web: WebStar
     await confirm_request(guest.web, ALICE)
     await until(lambda: knows(second.component, code, bare(ALICE)), "the sign-in")
     await answer(second, ALICE, code, "error")
-    sign_in = next(iter(guest.web.component.app.sign_ins))
+    sign_in = next(iter(sign_ins_of(guest.web.component)))
     await until(lambda: sign_in.state.value == "refused", "the refusal")
     assert await state(guest) == "refused"
     assert (await guest.post("/login/wait")).status == 403
@@ -66,9 +66,9 @@ async def test_confirmation_that_overtakes_the_sign_in_is_passed_on(start_web: W
     code = await code_of(guest, bare(ALICE))
     await confirm_request(guest.web, ALICE)
     await until(lambda: knows(second.component, code, bare(ALICE)), "the sign-in")
-    second.component.app.sign_ins._by_code.clear()
+    sign_ins_of(second.component)._by_code.clear()
     await answer(second, ALICE, code)
-    sign_in = next(iter(guest.web.component.app.sign_ins))
+    sign_in = next(iter(sign_ins_of(guest.web.component)))
     await until(lambda: sign_in.jid, "the confirmation")
     assert await state(guest) == "confirmed"
 
@@ -93,7 +93,7 @@ async def test_process_without_a_link_asks_through_another_one(start_web: WebSta
     messages = await second.component.next_event(bare(ALICE))
     assert [message.get("id") for message in messages] == [f"sign-in-{code}"]
     await answer(second, ALICE, code)
-    sign_in = next(iter(guest.web.component.app.sign_ins))
+    sign_in = next(iter(sign_ins_of(guest.web.component)))
     await until(lambda: sign_in.jid, "the confirmation")
     assert await state(guest) == "confirmed"
 
@@ -105,5 +105,5 @@ async def test_process_that_starts_learns_of_sign_ins(start_web: WebStarter, sta
     third = await start()
     await until(lambda: knows(third, code), "the sign-in")
     await until(lambda: knows(second.component, code), "the sign-in")
-    assert [each.browser for each in third.app.sign_ins] == [each.browser for each in guest.web.component.app.sign_ins]
-    assert all(each.browser not in guest.cookies.values() for each in third.app.sign_ins), "a digest goes out"
+    assert [each.browser for each in sign_ins_of(third)] == [each.browser for each in sign_ins_of(guest.web.component)]
+    assert all(each.browser not in guest.cookies.values() for each in sign_ins_of(third)), "a digest goes out"

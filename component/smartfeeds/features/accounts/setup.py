@@ -5,12 +5,10 @@ of a sign-in to all processes, so that any of them can serve the next step.
 """
 
 import json
-from collections.abc import Callable
 from functools import partial
 
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.delivery.letters import Letters
 from smartfeeds.features.accounts.http_auth import CONFIRM, Confirmation, encode_confirm, read_confirmation
 from smartfeeds.features.accounts.sessions import SWEEP
 from smartfeeds.features.accounts.sign_in_letters import CONFIRMATION, SIGN_INS, read_sign_ins, write_sign_ins
@@ -22,45 +20,34 @@ from smartfeeds.xmpp.stanza_side import ANY_TYPE, StanzaSide
 
 def run_accounts(host: Host) -> Running:
     """Returns what runs: the sign-ins, and what reads tokens. One process at a time removes ended sessions."""
-    sign_ins = SharedSignIns(
-        host.settings.component.jid,
-        host.now_us,
-        host.letters,
-        host.send,
-        requests=bool(host.settings.http.base_url),
+    sign_ins = SharedSignIns(host)
+    return Running(
+        parts=(sign_ins, sign_ins.sign_ins, BearerTokens(host.service)),
+        duties=((SWEEP.name, partial(SWEEP.run, host.service)),),
+        stanzas=sign_ins.stanzas,
     )
-    sweep = (SWEEP.name, partial(SWEEP.run, host.service))
-    return Running(parts=(sign_ins, sign_ins.sign_ins, BearerTokens(host.service)), duties=(sweep,))
 
 
 class SharedSignIns:
-    """The sign-ins of all processes. `domain` is the address of the service, `clock` returns microseconds. `send` sends
-    a stanza by the link of any process.
+    """The sign-ins of all processes.
 
     `requests`: the service sends requests to confirm (XEP-0070). It does not without `http.base_url`: anybody can make
-    it send this text to a stranger, so its address must not come from the header Host. `chat`: the bot answers, so a
-    code can be sent to it; the bot sets it.
+    it send this text to a stranger, so its address must not come from the header Host.
     """
 
-    def __init__(
-        self,
-        domain: str,
-        clock: Callable[[], int],
-        letters: Letters,
-        send: Callable[[bytes], object],
-        *,
-        requests: bool,
-    ) -> None:
-        self.requests = requests
-        self.chat = False
-        self.sign_ins = SignIns(clock, on_change=self._share)
-        self._domain = domain
-        self._clock = clock
-        self._letters = letters
-        self._send = send
-        letters.read(SIGN_INS, self._receive)
-        letters.read(CONFIRMATION, self._receive_confirmation)
-        letters.greet(lambda: self._share(*self.sign_ins))
+    def __init__(self, host: Host) -> None:
+        self.requests = bool(host.settings.http.base_url)
+        self.sign_ins = SignIns(host.now_us, on_change=self._share)
+        self._host = host
+        self._letters = host.letters
+        self._letters.read(SIGN_INS, self._receive)
+        self._letters.read(CONFIRMATION, self._receive_confirmation)
+        self._letters.greet(lambda: self._share(*self.sign_ins))
+
+    @property
+    def chat(self) -> bool:
+        """Whether a code can be sent to the service in a chat."""
+        return self._host.answers_chat()
 
     @property
     def stanzas(self) -> StanzaSide:
@@ -74,7 +61,9 @@ class SharedSignIns:
 
     def ask(self, sign_in: SignIn, url: str, text: str) -> None:
         """Asks the user of a sign-in to confirm it (XEP-0070)."""
-        self._send(encode_confirm(self._domain, str(sign_in.target), sign_in.shown_code, url, text))
+        self._host.send(
+            encode_confirm(self._host.settings.component.jid, str(sign_in.target), sign_in.shown_code, url, text)
+        )
 
     def confirm(self, user: Jid, confirmation: Confirmation) -> None:
         """Notes the answer of a user. If this process does not know the sign-in, another one may: its letter and the
@@ -87,10 +76,10 @@ class SharedSignIns:
 
     def _share(self, *sign_ins: SignIn) -> None:
         if sign_ins:
-            self._letters.share(SIGN_INS, write_sign_ins(sign_ins, self._clock()))
+            self._letters.share(SIGN_INS, write_sign_ins(sign_ins, self._host.now_us()))
 
     def _receive(self, body: bytes) -> None:
-        for sign_in in read_sign_ins(body, self._clock()):
+        for sign_in in read_sign_ins(body, self._host.now_us()):
             self.sign_ins.receive(sign_in)
 
     def _receive_confirmation(self, body: bytes) -> None:

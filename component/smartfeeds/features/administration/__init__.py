@@ -50,7 +50,7 @@ def _shows(resources: "tuple[Resource[Any], ...]") -> "HttpSide[Any]":
 
 ADMINISTRATION = Feature(
     "administration",
-    needs=("pages",),
+    needs=("accounts", "pages"),
     use_cases=_use_cases,
     xmpp=_xmpp,
     http=_http,

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.core.push_targets import PushTarget
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import cloud_protocol as rsscloud
@@ -19,6 +18,7 @@ from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorRow, Mir
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import PushState, SourcePush
+from smartfeeds.features.polling.push_targets import PushTarget
 from smartfeeds.features.polling.source import PushKind, new_source
 from smartfeeds.store import rows
 from smartfeeds.store.base import ReadTx, WriteTx

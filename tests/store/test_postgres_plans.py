@@ -40,7 +40,6 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.person import Person
-from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.core.touches import Touch
@@ -60,6 +59,7 @@ from smartfeeds.features.pages import river_rows
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.push_states import dump_details, new_push
+from smartfeeds.features.polling.push_targets import PushOffer, PushTarget
 from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.features.prefetch import rows as enclosure_rows

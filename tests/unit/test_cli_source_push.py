@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 
 from smartfeeds.console import Exit
-from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling.push_states import PushState, SourcePush, new_push
+from smartfeeds.features.polling.push_targets import PushOffer, PushTarget
 from smartfeeds.features.polling.source import PushKind
 from support.shell import Run
 from unit.test_cli_source import URL, rows, stored, write

@@ -9,7 +9,7 @@ from pathlib import Path
 from smartfeeds.app.config import is_configured_by_environment
 from smartfeeds.cli.common import config_file, load_settings
 from smartfeeds.cli.reading import DOCUMENT
-from smartfeeds.features.mirrors.mirror import is_web
+from smartfeeds.core.web_address import is_web
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.net.addresses import EVERYWHERE, Network
 from smartfeeds.net.fetch import Fetcher, FetchLimits, Response

@@ -109,6 +109,11 @@ def _unwrapped(text: str) -> str:
     return f"{'https' if scheme in _SECURE else 'http'}://{text.lstrip('/')}" if is_bare else text
 
 
+def is_web(address: str) -> bool:
+    """Returns whether an address is fetched over HTTP."""
+    return address.lower().startswith(("http://", "https://"))
+
+
 def address_key(url: str) -> str:
     """A text that is equal for the spellings of one address, and different for different addresses.
 

@@ -10,11 +10,6 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from smartfeeds.core.touches import Touch
-from smartfeeds.features.mirrors import requests as admin_mirrors
-from smartfeeds.features.polling import lists as source_lists
-from smartfeeds.features.polling import requests as admin_sources
-from smartfeeds.features.prefetch import local_files
-from smartfeeds.features.prefetch import requests as admin_enclosures
 from smartfeeds.service import (
     affiliations,
     authorization,
@@ -71,15 +66,9 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     r.GetNodes: ("get_nodes", discovery.address_items),
     discovery.GetChangedNodes: ("get_changed_nodes", discovery.get_changed_nodes),
     r.GetItemIds: ("get_item_ids", discovery.item_ids),
-    source_lists.GetListedSources: ("get_listed_sources", source_lists.listed_sources),
-    local_files.GetEnclosure: ("get_enclosure", local_files.get_enclosure),
     placing.GetOutline: ("get_outline", placing.get_outline),
     standing.GetStanding: ("get_standing", standing.get_standing),
     managed_nodes.ListManagedNodes: ("list_managed_nodes", managed_nodes.list_managed),
-    admin_mirrors.ListMirrors: ("list_mirrors", admin_mirrors.list_mirrors),
-    admin_enclosures.ListEnclosures: ("list_enclosures", admin_enclosures.list_enclosures),
-    admin_sources.ListSources: ("list_sources", admin_sources.list_sources),
-    admin_sources.FindSourceNode: ("find_source_node", admin_sources.find_source_node),
     consumer_requests.ListConsumers: ("list_consumers", consumer_requests.list_consumers),
     managed_nodes.GetManagedNode: ("get_managed_node", managed_nodes.get_managed_node),
     work.ListWork: ("list_work", work.list_work),
@@ -101,12 +90,6 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
     r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     placing.MoveItem: ("move_item", placing.move_item),
     subscriptions.Bounce: ("bounce", subscriptions.end_after_bounce),
-    admin_mirrors.AddMirror: ("add_mirror", admin_mirrors.add_mirror),
-    admin_mirrors.RemoveMirror: ("remove_mirror", admin_mirrors.remove_mirror),
-    admin_mirrors.RestartMirror: ("restart_mirror", admin_mirrors.restart_mirror),
-    admin_sources.AddSource: ("add_source", admin_sources.add_source),
-    admin_sources.ChangeSource: ("change_source", admin_sources.change_source),
-    admin_sources.EndUnreadSources: ("end_unread_sources", admin_sources.end_unread_sources),
     consumer_requests.RetryConsumers: ("retry_consumers", consumer_requests.retry_consumers),
 }
 

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from smartfeeds.features.callbacks.signatures import sign
 from smartfeeds.features.hub.protocol import (
     HubDialect,
     HubQuestion,
@@ -18,7 +19,6 @@ from smartfeeds.features.hub.protocol import (
     load_terms,
     question_url,
     read_request,
-    sign,
 )
 from support.golden import GOLDEN
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from smartfeeds.core.push_targets import PushOffer, PushTarget, is_web, same_address
 from smartfeeds.features.polling.push_links import NO_LINKS, document_links, header_links, push_links
+from smartfeeds.features.polling.push_targets import PushOffer, PushTarget, is_web, same_address
 from smartfeeds.features.polling.source import PushKind
 
 URL = "http://blog.example/feed"

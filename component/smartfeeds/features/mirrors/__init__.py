@@ -7,7 +7,9 @@ from smartfeeds.app.feature import Feature, Host, Running, Section
 if TYPE_CHECKING:
     from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.resources import Resource
+    from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
+    from smartfeeds.xmpp.side import XmppSide
 
 
 def _settings() -> tuple[Section, ...]:
@@ -39,6 +41,18 @@ def _resources() -> "tuple[Resource[Any], ...]":
     )
 
 
+def _use_cases() -> "UseCases":
+    from smartfeeds.features.mirrors.requests import USE_CASES
+
+    return USE_CASES
+
+
+def _xmpp() -> "XmppSide":
+    from smartfeeds.features.mirrors.adhoc import XMPP
+
+    return XMPP
+
+
 def _run(host: Host) -> Running:
     from smartfeeds.features.mirrors.setup import run_mirrors
 
@@ -56,6 +70,8 @@ MIRRORS = Feature(
     needs=("polling",),
     commands={"mirror": "smartfeeds.features.mirrors.command"},
     settings=_settings,
+    use_cases=_use_cases,
+    xmpp=_xmpp,
     run=_run,
     row_readers=_row_readers,
     metrics=_metrics,

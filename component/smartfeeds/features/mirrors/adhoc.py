@@ -11,6 +11,7 @@ from smartfeeds.features.mirrors.resources import MAX_NAME_BYTES
 from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import choice_field, flag_field, form_step, jid_field, number_field, text_field
 from smartfeeds.xmpp.commands import CommandResult, StepInput, note_result, project_command
+from smartfeeds.xmpp.side import XmppSide
 
 _MAX_ADDRESS_BYTES = 4_096
 _MAX_EVERY_S = 86_400 * 7
@@ -72,3 +73,6 @@ COMMANDS = (
         _add,
     ),
 )
+
+
+XMPP = XmppSide(commands=COMMANDS)

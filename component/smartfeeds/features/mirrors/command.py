@@ -14,7 +14,8 @@ from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
-from smartfeeds.features.mirrors.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, is_web, make_mirror
+from smartfeeds.core.web_address import is_web
+from smartfeeds.features.mirrors.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, make_mirror
 from smartfeeds.features.mirrors.mirror_rows import (
     MirrorStanding,
     MirrorStatus,

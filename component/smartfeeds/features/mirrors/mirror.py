@@ -15,7 +15,7 @@ from typing import Final
 from smartfeeds.core.consumers import Failure
 from smartfeeds.core.feed_address import FeedAddress, parse_address
 from smartfeeds.core.view import names_view
-from smartfeeds.core.web_address import read_address
+from smartfeeds.core.web_address import is_web, read_address
 from smartfeeds.errors import ConfigError
 
 # The view that a mirror reads: every change, with tombstones and sync data.
@@ -87,11 +87,6 @@ class Mirror:
     def remote_node(self) -> str:
         """The name of the remote node; empty for a web address."""
         return "" if is_web(self.address) else parse_address(self.address, smart=False).node
-
-
-def is_web(address: str) -> bool:
-    """Returns whether an address is fetched over HTTP."""
-    return address.lower().startswith(("http://", "https://"))
 
 
 def check_address(text: str) -> str:

@@ -17,6 +17,7 @@ from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.feed_address import FeedAddress
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.web_address import is_web
 from smartfeeds.delivery.changes import log_failures_of
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Gone, Outcome
 from smartfeeds.delivery.dispatcher import Dispatcher
@@ -25,7 +26,7 @@ from smartfeeds.errors import LinkError
 from smartfeeds.features.mirrors import mirror_state
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.metrics import MirrorReading
-from smartfeeds.features.mirrors.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
+from smartfeeds.features.mirrors.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES, NO_HUBS, WebMirrorReader
 from smartfeeds.features.mirrors.mirror_in import IncomingMirror, XmppMirrorReader
 from smartfeeds.features.mirrors.mirror_out import MirrorOutlet, Publish

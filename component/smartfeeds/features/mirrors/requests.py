@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
@@ -14,6 +15,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request, ResultSet
 from smartfeeds.service.standing import check_admin, manages
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
 
@@ -101,3 +103,13 @@ def _change(context: Context, request: Request, work: Callable[[], Mirror]) -> M
     except ConfigError as error:
         raise FeedError(Condition.NOT_ACCEPTABLE, str(error)) from None
     return MirrorNamed(mirror.name, mirror.node)
+
+
+USE_CASES: Final = UseCases(
+    reads={ListMirrors: ("list_mirrors", list_mirrors)},
+    writes={
+        AddMirror: ("add_mirror", add_mirror),
+        RemoveMirror: ("remove_mirror", remove_mirror),
+        RestartMirror: ("restart_mirror", restart_mirror),
+    },
+)

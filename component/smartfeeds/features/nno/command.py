@@ -19,9 +19,9 @@ from smartfeeds.console import err, exit_failed_if, print_err, print_lines, prog
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.web_address import is_web
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.features.documents.ess import MAX_BYTES, NnoEntry, build_time, read_either, write_nno
-from smartfeeds.features.mirrors.mirror import is_web
 from smartfeeds.features.nno.entries import Aggregator, EntryRequest
 from smartfeeds.features.nno.files import EssSource, Puller
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from smartfeeds.http.side import HttpSide
     from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.resources import Resource
+    from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
+    from smartfeeds.xmpp.side import XmppSide
 
 
 def _settings() -> tuple[Section, ...]:
@@ -49,6 +51,18 @@ def _resources() -> "tuple[Resource[Any], ...]":
     return (SOURCES,)
 
 
+def _use_cases() -> "UseCases":
+    from smartfeeds.features.polling.requests import USE_CASES
+
+    return USE_CASES
+
+
+def _xmpp() -> "XmppSide":
+    from smartfeeds.features.polling.adhoc import XMPP
+
+    return XMPP
+
+
 def _run(host: Host) -> Running:
     from smartfeeds.features.polling.setup import run_polling
 
@@ -72,6 +86,8 @@ POLLING = Feature(
     needs=("callbacks",),
     commands={"source": "smartfeeds.features.polling.command"},
     settings=_settings,
+    use_cases=_use_cases,
+    xmpp=_xmpp,
     run=_run,
     metrics=_metrics,
     row_readers=_row_readers,

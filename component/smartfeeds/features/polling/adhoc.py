@@ -9,6 +9,7 @@ from smartfeeds.features.polling.source import LEAST_CHOSEN_S, MAX_URL_BYTES, So
 from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import form_step, number_field, text_field
 from smartfeeds.xmpp.commands import CommandResult, StepInput, note_result, project_command
+from smartfeeds.xmpp.side import XmppSide
 
 _LONGEST_EVERY_S = 86_400
 
@@ -34,3 +35,6 @@ async def _add(step: StepInput) -> CommandResult:
 COMMANDS = (
     project_command("add-source", "Fill a node with a feed", Audience.OWNERS, form_step(_URL, _NODE, _EVERY), _add),
 )
+
+
+XMPP = XmppSide(commands=COMMANDS)

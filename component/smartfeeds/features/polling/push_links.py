@@ -11,9 +11,9 @@ from typing import Final
 
 from lxml import etree
 
-from smartfeeds.core.push_targets import HTTP_POST, PushTarget
 from smartfeeds.core.text import counted
 from smartfeeds.errors import FeedError
+from smartfeeds.features.polling.push_targets import HTTP_POST, PushTarget
 from smartfeeds.features.polling.source import PushKind
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import ATOM_NS

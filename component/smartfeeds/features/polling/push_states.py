@@ -13,9 +13,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.push_targets import PushOffer, PushTarget
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.callbacks.signatures import METHODS, sign
+from smartfeeds.features.polling.push_targets import PushOffer, PushTarget
 from smartfeeds.features.polling.source import PushKind
 
 HOUR_S: Final = 3_600

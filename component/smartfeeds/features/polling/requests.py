@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation
 from smartfeeds.core.options import AccessModel
@@ -11,6 +12,7 @@ from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources
+from smartfeeds.features.polling.lists import GetListedSources, listed_sources
 from smartfeeds.features.polling.polls import paused, resumed
 from smartfeeds.features.polling.source import NO_SETTINGS, Source, SourceSettings, new_source
 from smartfeeds.service.context import Context, is_admin
@@ -18,6 +20,7 @@ from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.nodes import add_node, may_create
 from smartfeeds.service.requests import Answer, NodeRequest, Request, ResultSet
 from smartfeeds.service.standing import manages
+from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
 
@@ -199,3 +202,17 @@ def _accepted(work: Callable[[], Source]) -> Source:
         return work()
     except ConfigError as error:
         raise FeedError(Condition.NOT_ACCEPTABLE, str(error)) from None
+
+
+USE_CASES: Final = UseCases(
+    reads={
+        GetListedSources: ("get_listed_sources", listed_sources),
+        ListSources: ("list_sources", list_sources),
+        FindSourceNode: ("find_source_node", find_source_node),
+    },
+    writes={
+        AddSource: ("add_source", add_source),
+        ChangeSource: ("change_source", change_source),
+        EndUnreadSources: ("end_unread_sources", end_unread_sources),
+    },
+)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from smartfeeds.core.push_targets import MAX_TARGETS, PushOffer, same_address
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.mirrors import rows as stored_mirrors
@@ -27,6 +26,7 @@ from smartfeeds.features.polling.push_states import (
     Task,
     is_late,
 )
+from smartfeeds.features.polling.push_targets import MAX_TARGETS, PushOffer, same_address
 from smartfeeds.features.polling.source import PushKind, Reach, Source
 from smartfeeds.features.polling.sources import SPREAD_S
 from smartfeeds.service.context import Context

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from smartfeeds.http.stored_files import FileReplies
     from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.resources import Resource
+    from smartfeeds.service.use_cases import UseCases
 
 
 def _settings() -> tuple[Section, ...]:
@@ -35,6 +36,12 @@ def _resources() -> "tuple[Resource[Any], ...]":
     return (ENCLOSURES,)
 
 
+def _use_cases() -> "UseCases":
+    from smartfeeds.features.prefetch.requests import USE_CASES
+
+    return USE_CASES
+
+
 def _run(host: Host) -> Running:
     from smartfeeds.features.prefetch.setup import run_prefetch
 
@@ -52,6 +59,7 @@ PREFETCH = Feature(
     needs=("polling",),
     commands={"prefetch": "smartfeeds.features.prefetch.command"},
     settings=_settings,
+    use_cases=_use_cases,
     run=_run,
     metrics=_metrics,
     http=_http,

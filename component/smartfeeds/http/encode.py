@@ -3,6 +3,7 @@
 Items are stored as Atom, and an Atom page joins their bytes. The JSON of an item is written once and cached.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import quote
@@ -17,11 +18,12 @@ from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.json_text import dump_json
+from smartfeeds.formats.representation import Representation
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.queries import ALL, FeedQuery
 from smartfeeds.http.sync_json import write_shared
-from smartfeeds.service.requests import FeedPage
+from smartfeeds.service.requests import FeedPage, ItemShown
 from smartfeeds.sync.sharing import NO_SHARING, FeedWindow, RelatedFeed, RelatedKind, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
@@ -83,11 +85,22 @@ class PageAddress(NamedTuple):
         return self.page_url(until=f"cursor:{first}") if answer.older and first else ""
 
 
+class LocalFiles(NamedTuple):
+    """The files of other hosts that this service has loaded. `covers` tells whether documents in a form name them in
+    place of the original ones; `in_page` and `in_item` put their addresses below that of the site into items."""
+
+    covers: Callable[[Representation], bool]
+    in_page: Callable[[FeedPage, str, Representation], FeedPage]
+    in_item: Callable[[ItemShown, str], ItemShown]
+
+
 class FeedLinks(NamedTuple):
-    """What the documents of every feed name: whether it has a hub, and the cloud of this service, None without one."""
+    """What the documents of every feed name: whether it has a hub, the cloud of this service, and loaded files; None
+    without them."""
 
     has_hub: bool = False
     cloud: OwnCloud | None = None
+    local: LocalFiles | None = None
 
 
 def items_of(answer: FeedPage) -> tuple[Item, ...]:

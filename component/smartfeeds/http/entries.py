@@ -12,13 +12,12 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.prefetch.local_links import item_with_local
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
-from smartfeeds.http.encode import Encoder
+from smartfeeds.http.encode import Encoder, FeedLinks
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
@@ -45,13 +44,15 @@ _SUFFIXES = {form.suffix: form for form in n.OF_ENTRY}
 
 
 class Entries:
-    """Handles GET and HEAD of items. `service` is the address of the service. `pages` writes the pages for browsers."""
+    """Handles GET and HEAD of items. `service` is the address of the service. `pages` writes the pages for browsers,
+    with the files of `links`."""
 
-    def __init__(self, handle: Handle, service: str, encoder: Encoder, pages: PageWriter) -> None:
+    def __init__(self, handle: Handle, service: str, encoder: Encoder, pages: PageWriter, links: FeedLinks) -> None:
         self._handle = handle
         self._service = service
         self._encoder = encoder
         self._pages = pages
+        self._links = links
         self._forms = pages.offered(n.OF_ENTRY_PAGE)
 
     async def get(self, call: HttpCall) -> Reply:
@@ -60,7 +61,9 @@ class Entries:
         answer, form = await self._item(call, sync=sync)
         if form is n.HTML:
             public = _is_public(call, answer)
-            reply = await self._pages.entry(call, item_with_local(answer, call.site_url), public=public)
+            if self._links.local is not None:
+                answer = self._links.local.in_item(answer, call.site_url)
+            reply = await self._pages.entry(call, answer, public=public)
         else:
             reply = self.reply(call, answer, form, sync=sync)
         if answer.item.deleted:

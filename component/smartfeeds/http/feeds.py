@@ -13,7 +13,6 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.prefetch.local_links import WITH_LOCAL, page_with_local
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
@@ -89,7 +88,8 @@ class FeedRequest:
     `document`: the request has no position and gets the newest items. `reader`: it gets a document for feed readers.
     `credential` is the token of the actor, "" for an anonymous caller. `bearer` is that of `HttpCall`. `frame` is that
     of a page for browsers, None for other forms. `style` is that of a document for browsers, "" without one
-    (`PageWriter`). `stored`: a document that is stored with the node takes the place of the page.
+    (`PageWriter`). `stored`: a document that is stored with the node takes the place of the page. `local`: it names
+    files that this service has loaded (`LocalFiles`).
     """
 
     place: PageAddress
@@ -103,6 +103,7 @@ class FeedRequest:
     frame: Hashable = None
     style: str = ""
     stored: bool = False
+    local: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -132,7 +133,7 @@ class FeedRequest:
             both_sides=reader or (self.form is n.ATOM and query.sync),
             asker=asker if self.actor is ANONYMOUS else "",
             outline=self.stored and self.document and not view,
-            local=self.frame is not None or (reader and self.form.suffix in WITH_LOCAL and not query.sync),
+            local=self.local,
         )
 
 
@@ -232,9 +233,20 @@ class Feeds:
         place = PageAddress(call.site_url, call.name, query, hub_url, self._links.cloud, window)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         style = self._pages.style(call, form) if reader and call.suffix and not query.callback else ""
-        stored = self._forms.is_stored(form)
+        files = self._links.local
+        local = files is not None and reader and files.covers(form) and (form is n.HTML or not query.sync)
         return FeedRequest(
-            place, form, call.actor, document, reader, zipped, call.credential, call.bearer, style=style, stored=stored
+            place,
+            form,
+            call.actor,
+            document,
+            reader,
+            zipped,
+            call.credential,
+            call.bearer,
+            style=style,
+            stored=self._forms.is_stored(form),
+            local=local,
         )
 
     async def page(self, request: FeedRequest) -> FeedPage:
@@ -294,7 +306,8 @@ class Feeds:
         return reply
 
     def _reply(self, request: FeedRequest, answer: FeedPage) -> Reply:
-        answer = page_with_local(answer, request.place.site_url, request.form)
+        if self._links.local is not None:
+            answer = self._links.local.in_page(answer, request.place.site_url, request.form)
         if request.form is n.HTML:
             body = self._pages.feed(request.frame, answer, request.place)
         else:

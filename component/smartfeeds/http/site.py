@@ -45,7 +45,7 @@ class Site:
         authenticator = authenticator_of(sides, handle, backend.bodies, domain, parts)
         pages = page_writer_of(sides, handle, domain, forms)
         self._changes = changes = Changes(handle)
-        entries = Entries(handle, domain, encoder, pages)
+        entries = Entries(handle, domain, encoder, pages, links)
         publishing = Publishing(changes.perform, domain, backend.bodies, entries)
         self.feeds = Feeds(
             self._pull,

@@ -12,6 +12,7 @@ from smartfeeds.core.urls import ENCLOSURES, entry_path
 from smartfeeds.features.prefetch.local_enclosures import Alternative, with_local
 from smartfeeds.formats.entry import EntryLink
 from smartfeeds.formats.representation import Representation
+from smartfeeds.http.encode import LocalFiles
 from smartfeeds.service.requests import FeedPage, ItemShown
 from smartfeeds.service.requests.items import LocalFile
 
@@ -56,3 +57,6 @@ def _with_links(item: Item, files: Iterable[LocalFile], site_url: str, name: str
         if file.item_id == item.id
     }
     return item._replace(payload=with_local(item.payload, copies, alternative)) if copies else item
+
+
+LOCAL: Final = LocalFiles(lambda form: form.suffix in WITH_LOCAL, page_with_local, item_with_local)

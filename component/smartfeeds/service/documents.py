@@ -8,7 +8,6 @@ from smartfeeds.core.page import PagePlan
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.view import BARE, SMART, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.prefetch.local_files import local_files_of
 from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node, view_of
 from smartfeeds.service.pulls import edge_of, key_of, read_page
 from smartfeeds.service.requests import FeedOrigin, FeedPage, Page, PullFeed, ResultSet
@@ -49,7 +48,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         older=before is not None,
         before_us=None if before is None else key_of(view.order, before),
         origins=origins_of(tx, context, node, view),
-        local_files=local_files_of(tx, context, node, whole) if request.local else (),
+        local_files=context.hooks.local_files_of(tx, context, node, whole) if request.local else (),
         outline=outline,
     )
 

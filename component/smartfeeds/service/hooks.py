@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from smartfeeds.core.model import Item, Node
 from smartfeeds.service import personal
 from smartfeeds.service.personal import Personal, PersonalData
+from smartfeeds.service.requests.items import LocalFile
 from smartfeeds.store.base import ReadTx, WriteTx
 
 if TYPE_CHECKING:
@@ -31,13 +32,15 @@ class Hooks:
     """The hooks of the kernel or of a feature, or of all of them joined.
 
     `node_removed` is called in the transaction in which a node loses its name, and `item_erased` in that in which the
-    item of a person is erased, with the former item. `origins` returns the feeds elsewhere
-    that fill a node of this name. `personal` are the tables, and the data of persons in them.
+    item of a person is erased, with the former item. `origins` returns the feeds elsewhere that fill a node of this
+    name. `local_files` returns the files of items of a node that the service has loaded. `personal` are the tables,
+    and the data of persons in them.
     """
 
     node_removed: tuple[Callable[[WriteTx, "Context", Node], None], ...] = ()
     item_erased: tuple[Callable[[WriteTx, "Context", Node, Item], None], ...] = ()
     origins: tuple[Callable[[ReadTx, str], Iterable[Origin]], ...] = ()
+    local_files: tuple[Callable[[ReadTx, "Context", Node, tuple[Item, ...]], Iterable[LocalFile]], ...] = ()
     personal: tuple[Personal, ...] = ()
 
     def __or__(self, others: "Hooks") -> "Hooks":
@@ -46,6 +49,7 @@ class Hooks:
             self.node_removed + others.node_removed,
             self.item_erased + others.item_erased,
             self.origins + others.origins,
+            self.local_files + others.local_files,
             self.personal + others.personal,
         )
 
@@ -57,6 +61,12 @@ class Hooks:
     def origins_of(self, tx: ReadTx, node: str) -> list[Origin]:
         """Returns the feeds elsewhere that fill a node."""
         return [origin for find in self.origins for origin in find(tx, node)]
+
+    def local_files_of(
+        self, tx: ReadTx, context: "Context", node: Node, items: tuple[Item, ...]
+    ) -> tuple[LocalFile, ...]:
+        """Returns the files of items that the service has loaded."""
+        return tuple(file for find in self.local_files for file in find(tx, context, node, items))
 
 
 NO_HOOKS: Final = Hooks()

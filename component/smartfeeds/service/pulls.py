@@ -14,7 +14,6 @@ from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.prefetch.local_files import local_files_of
 from smartfeeds.service.context import Context, LocatedNode, check_persistent, locate_for
 from smartfeeds.service.damage import check_whole
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
@@ -69,7 +68,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
     check_whole(context, located.node, item)
     older, newer = _neighbours(tx, located, item) if request.neighbours else (None, None)
-    local_files = local_files_of(tx, context, located.node, (item,)) if request.neighbours else ()
+    local_files = context.hooks.local_files_of(tx, context, located.node, (item,)) if request.neighbours else ()
     item = shown(context, located.node, view, item)
     return ItemShown(item, located.node, located.node.options.shows_publisher, older, newer, local_files)
 

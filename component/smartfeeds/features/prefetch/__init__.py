@@ -49,7 +49,7 @@ def _run(host: Host) -> Running:
 
 
 def _hooks() -> "Hooks":
-    from smartfeeds.features.prefetch.personal import HOOKS
+    from smartfeeds.features.prefetch.hooks import HOOKS
 
     return HOOKS
 

@@ -1,5 +1,6 @@
-"""Data of persons in enclosures and in the log of arrivals (`service.personal`)."""
+"""What prefetch adds to the use cases of the kernel: loaded files, and data of persons (`service.hooks`)."""
 
+from smartfeeds.features.prefetch.local_files import local_files_of
 from smartfeeds.service.hooks import Hooks
 from smartfeeds.service.personal import MENTION, TEXT, Personal, PersonalTable
 
@@ -13,4 +14,4 @@ TABLES = (
     PersonalTable("enclosure_use", "enclosure_no, source_no, item_id", {"item_id": MENTION, "node": MENTION}),
     PersonalTable("arrival", "arrival_no", {"node": MENTION, "item_id": MENTION, "url": MENTION, "reason": TEXT}),
 )
-HOOKS = Hooks(personal=(Personal(TABLES),))
+HOOKS = Hooks(local_files=(local_files_of,), personal=(Personal(TABLES),))

@@ -82,13 +82,13 @@ MEMBERS: Resource[AffiliationShown] = Resource(
     "members",
     "affiliation",
     (
-        Column("jid", lambda entry: entry.jid, "JID", N_("XMPP address")),
+        Column("jid", lambda entry: entry.jid, "JID", heading=N_("XMPP address")),
         Column(
             "affiliation",
             lambda entry: entry.affiliation.value,
             "Affiliation",
-            N_("Role"),
             "word",
+            heading=N_("Role"),
             words=_AFFILIATIONS,
         ),
     ),
@@ -161,7 +161,7 @@ SUBSCRIPTIONS: Resource[SubscriptionShown] = Resource(
     "subscriptions",
     "subscription",
     (
-        Column("jid", lambda entry: entry.jid, "JID", N_("XMPP address")),
+        Column("jid", lambda entry: entry.jid, "JID", heading=N_("XMPP address")),
         Column("state", None, "Subscription", text=lambda entry: entry.state.value),
     ),
     read=_read_subscriptions,

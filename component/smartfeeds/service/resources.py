@@ -5,7 +5,7 @@ table of the web administration, and the list of the command line (`cli.lists`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from smartfeeds.core.jid import Jid
@@ -40,16 +40,18 @@ class Column(Generic[E]):
     """A column of a list.
 
     `key` is the member of JSON and `value` returns its value for an entry; None if JSON does not have the column.
-    `label` is that of forms, where the column is the field `var`, by default `key`, and `text` writes it, by default
-    as JSON does. `heading` is that of pages, where `kind` is `number`, `time`, `code`, `word` or `progress` for other
-    than text. A word is translated: `words` are all of them, and those that stand for a time.
+    `label` is its heading, in pages in the language of the reader; `heading` replaces it there. `kind` is how pages
+    write it: `number`, `time`, `code`, `word` or `progress`, else as text. A word is translated: `words` are all of
+    them, and those that stand for a time. In forms the column is the field `var`, by default `key`, and `text` writes
+    it, by default as JSON does.
     """
 
     key: str
     value: Callable[[E], Any] | None
     label: str = ""
-    heading: str = ""
     kind: str = ""
+    _: KW_ONLY
+    heading: str = ""
     text: Callable[[E], str] | None = None
     var: str = ""
     words: tuple[str, ...] = ()

@@ -17,13 +17,12 @@ LOG: Resource[LogEvent] = Resource(
     "log",
     "event",
     (
-        Column("time", lambda event: event.time, "", N_("Time"), "time"),
-        Column("level", lambda event: event.level, "", N_("Level"), "word", words=("warning", "error", "critical")),
-        Column("event", lambda event: event.event, "", N_("Event"), "code"),
+        Column("time", lambda event: event.time, N_("Time"), "time"),
+        Column("level", lambda event: event.level, N_("Level"), "word", words=("warning", "error", "critical")),
+        Column("event", lambda event: event.event, N_("Event"), "code"),
         Column(
             "fields",
             lambda event: ", ".join(f"{name}: {value}" for name, value in event.fields.items()),
-            "",
             N_("Details"),
             "code",
         ),

@@ -88,12 +88,6 @@ STORE_CONNECTIONS = Gauge(
     ["state"],
     registry=REGISTRY,
 )
-NOTICES = Counter(
-    "smartfeeds_notices_total",
-    "Notices of changes between the processes on a database, by direction: sent or received",
-    ["direction"],
-    registry=REGISTRY,
-)
 UNANNOUNCED_CHANGES = Counter(
     "smartfeeds_unannounced_changes_total",
     "Changes of feeds with waiting readers that no notice has announced, found by the regular look at the database",

@@ -10,7 +10,7 @@ import yaml
 
 from smartfeeds import telemetry
 from smartfeeds.errors import Condition
-from smartfeeds.features.cluster.group_readings import DatabaseReading, StandbyLagReading, StandbyReading
+from smartfeeds.features.cluster.metrics import DatabaseReading, StandbyLagReading, StandbyReading
 from support.headings import anchors
 from support.metrics import metric_names, sample_names
 

@@ -20,11 +20,10 @@ LAYERS: dict[str, set[str]] = {
     "service": {"errors", "core", "formats", "sync", "store.base", "telemetry", "recent", "texts"},
     "parts": set(),
     "recent": set(),
-    "telemetry": {"errors", "group_readings", "recent"},
-    "group_readings": set(),
-    "delivery": {"errors", "core", "store.base", "service", "telemetry", "group_readings"},
+    "telemetry": {"errors", "recent"},
+    "delivery": {"errors", "core", "store.base", "service", "telemetry"},
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry", "delivery"},
-    "xmpp": {"errors", "core", "formats", "sync", "service", "telemetry", "group_readings", "xml_names"},
+    "xmpp": {"errors", "core", "formats", "sync", "service", "telemetry", "xml_names"},
     "http": {"app.config_types", "errors", "parts", "texts", "threads", "core", "formats", "sync", "service", "recent"},
     "texts": set(),
     "chat": {"core", "service", "store.base", "texts"},
@@ -39,13 +38,13 @@ LAYERS: dict[str, set[str]] = {
     "workers": {"core", "errors", "worker_codec", "worker_process"},
     "app": {
         "errors", "core", "formats", "store", "service", "delivery", "push", "xmpp", "http", "net", "client",
-        "parts", "telemetry", "group_readings", "recent", "system", "workers", "features", "chat",
+        "parts", "telemetry", "recent", "system", "workers", "features", "chat",
     },
     "console": {"errors", "core"},
     "features": {  # the kernel; test_features_import_only_what_they_need has the rest
         "errors", "core", "formats", "sync", "store", "service", "delivery", "push", "xmpp", "http", "net", "client",
         "app", "cli", "console", "telemetry", "recent", "system", "texts", "threads", "workers", "xml_names",
-        "watchdog", "group_readings", "parts", "chat",
+        "watchdog", "parts", "chat",
     },
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {

@@ -11,8 +11,8 @@ from lxml import etree
 
 from smartfeeds.features.cluster import canary
 from smartfeeds.features.cluster.canary import Canary
-from smartfeeds.features.cluster.group_readings import CanaryReading
 from smartfeeds.features.cluster.letter import split_letter
+from smartfeeds.features.cluster.metrics import CanaryReading
 from smartfeeds.features.cluster.relay import StanzaRelay, read_stanza
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream

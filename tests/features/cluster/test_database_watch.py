@@ -5,7 +5,7 @@ import asyncio
 from smartfeeds.errors import StoreError
 from smartfeeds.features.cluster import database_watch
 from smartfeeds.features.cluster.database_watch import DatabaseWatch
-from smartfeeds.features.cluster.group_readings import DatabaseReading, StandbyLagReading, StandbyReading
+from smartfeeds.features.cluster.metrics import DatabaseReading, StandbyLagReading, StandbyReading
 from smartfeeds.store.database_state import DatabaseState
 from support.faketime import FakeTime, settle
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _metrics() -> tuple[type, ...]:
-    from smartfeeds.features.cluster import group_readings as g
+    from smartfeeds.features.cluster import metrics as g
 
     return (
         g.OwnershipReading,

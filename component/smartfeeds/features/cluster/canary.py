@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import structlog
 from lxml import etree
 
-from smartfeeds.features.cluster.group_readings import CanaryReading
+from smartfeeds.features.cluster.metrics import CanaryReading
 from smartfeeds.xmpp.link import LinkDownError
 
 # Often enough for an alert after minutes, and rare enough to cost nothing: a ping and its response are 300 bytes.

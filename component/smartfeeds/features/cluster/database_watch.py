@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from smartfeeds.delivery.changes import failures_logged
-from smartfeeds.features.cluster.group_readings import DatabaseReading, StandbyLagReading, StandbyReading
+from smartfeeds.features.cluster.metrics import DatabaseReading, StandbyLagReading, StandbyReading
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.database_state import DatabaseState
 

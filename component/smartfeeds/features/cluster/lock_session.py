@@ -24,6 +24,7 @@ import structlog
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.features.cluster.letter_table import CREATE_LETTERS, HeardLetters, LetterTable
+from smartfeeds.features.cluster.metrics import NOTICES
 from smartfeeds.features.cluster.notices import (
     ChangeNotice,
     JoinNotice,
@@ -44,7 +45,6 @@ from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_programs import session_name
 from smartfeeds.store.postgres_session import PostgresSession
-from smartfeeds.telemetry import NOTICES
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from smartfeeds.delivery.changes import RETRY_S, failures_logged
 from smartfeeds.delivery.ownership import ShardWork
 from smartfeeds.delivery.shards import ALL_SHARDS, shard_of_name
 from smartfeeds.errors import NewerSchemaError, StoreError
-from smartfeeds.features.cluster.group_readings import OwnershipReading
 from smartfeeds.features.cluster.locks import ShardLocks
+from smartfeeds.features.cluster.metrics import OwnershipReading
 from smartfeeds.features.cluster.shards import Members, plan_shards, shards_text
 from smartfeeds.store.base import WriteTx
 

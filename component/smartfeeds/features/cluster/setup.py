@@ -16,10 +16,10 @@ from smartfeeds.delivery.changes import ChangeNotifier
 from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.cluster.canary import Canary
 from smartfeeds.features.cluster.database_watch import DatabaseWatch
-from smartfeeds.features.cluster.group_readings import OwnershipReading, ProcessReading
 from smartfeeds.features.cluster.letter import ANY_PROCESS, HANDED, OUTGOING, SHARED, write_letter
 from smartfeeds.features.cluster.letters import Letterbox
 from smartfeeds.features.cluster.locks import ShardLocks
+from smartfeeds.features.cluster.metrics import OwnershipReading, ProcessReading
 from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.features.cluster.ownership import SharedOwnership
 from smartfeeds.features.cluster.relay import StanzaRelay, read_stanza

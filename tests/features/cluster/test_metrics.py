@@ -4,7 +4,7 @@ import pytest
 
 from smartfeeds import telemetry
 from smartfeeds.app.metrics import declare_metrics
-from smartfeeds.features.cluster.group_readings import (
+from smartfeeds.features.cluster.metrics import (
     CanaryReading,
     DatabaseReading,
     OwnershipReading,

@@ -3,6 +3,17 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from prometheus_client import Counter
+
+from smartfeeds.telemetry import REGISTRY
+
+NOTICES = Counter(
+    "smartfeeds_notices_total",
+    "Notices of changes between the processes on a database, by direction: sent or received",
+    ["direction"],
+    registry=REGISTRY,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OwnershipReading:

@@ -14,8 +14,8 @@ import pytest_asyncio
 import structlog
 from hypothesis import HealthCheck, settings
 
-from smartfeeds.demo import process
 from smartfeeds.features import FEATURES
+from smartfeeds.features.demo import process
 from smartfeeds.store import migrate
 from support.client import Client, ClientFactory, log_in
 from support.component import Component, Starter, own_or_shared, starting

@@ -15,9 +15,9 @@ from types import MappingProxyType
 
 from bench import stanzas
 from bench.wire import Listener, Wire, connect
-from smartfeeds.demo.process import LocalServer
-from smartfeeds.demo.prosody import Prosody
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.demo.process import LocalServer
+from smartfeeds.features.demo.prosody import Prosody
 from support.ejabberd import Ejabberd
 
 SECRET = "secret"

@@ -131,7 +131,7 @@ def test_readme_excerpt_is_from_the_demonstration() -> None:
     transcript = text.partition("<!-- transcript: smartfeeds demo gap -->")[2].partition("<!-- end of transcript -->")[
         0
     ]
-    source = (ROOT / "component/smartfeeds/demo/gap.py").read_text()
+    source = (ROOT / "component/smartfeeds/features/demo/gap.py").read_text()
 
     scenes = re.findall(r"(?m)^\d\. .*$", transcript)
     assert [scene[0] for scene in scenes] == ["2", "5"]

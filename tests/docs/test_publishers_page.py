@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from smartfeeds.core.token import TokenScope
-from smartfeeds.demo.process import free_port
+from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.sources import add_source
 from support.bearer import bearer

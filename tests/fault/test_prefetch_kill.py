@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from smartfeeds.demo.process import free_port
+from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.prefetch import rows as enclosure_rows

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.demo.process import free_port
+from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source

@@ -18,7 +18,7 @@ from slixmpp.xmlstream.matcher import MatchXPath
 from smartfeeds.client.follow import Follower
 from smartfeeds.client.stanzas import EVENT, PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
-from smartfeeds.demo.process import HOST
+from smartfeeds.features.demo.process import HOST
 from smartfeeds.features.mirrors.mirror import MirrorState
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.features.mirrors.mirrors import Mirrors

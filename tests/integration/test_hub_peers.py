@@ -12,9 +12,9 @@ from lxml import etree
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.view import Order
-from smartfeeds.demo.process import free_port
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
+from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of

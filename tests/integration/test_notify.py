@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import slixmpp
 
-from smartfeeds.demo.process import HOST
+from smartfeeds.features.demo.process import HOST
 from smartfeeds.features.presence.xmpp import Presences
 from support.client import Client, ClientFactory
 from support.servers import TestServer

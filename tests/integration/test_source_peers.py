@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.demo.process import free_port
+from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.polling.push_states import LEASE_WISH_S
 from support.following import COPY, LOOPBACK, follower
 from support.lines import PEERS, running

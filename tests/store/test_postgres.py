@@ -12,8 +12,8 @@ from smartfeeds.core.model import Item, Mark, Node, Slice
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import SMART, Order
-from smartfeeds.demo.process import free_port
 from smartfeeds.errors import StoreError, UnknownOutcomeError
+from smartfeeds.features.demo.process import free_port
 from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
 from smartfeeds.store.engine import TransientError
 from smartfeeds.store.migrate import HEAD

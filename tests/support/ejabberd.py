@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from smartfeeds.demo.process import HOST, DemoAccount, LocalServer
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.demo.process import HOST, DemoAccount, LocalServer
 
 
 def _libraries() -> str:

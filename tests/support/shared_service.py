@@ -12,8 +12,8 @@ import aiohttp
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.token import ALL_FEEDS, TokenScope
 from smartfeeds.delivery.shards import SHARDS
-from smartfeeds.demo.process import free_port
 from smartfeeds.features.accounts.tokens import add_token, new_token
+from smartfeeds.features.demo.process import free_port
 from smartfeeds.service.requests import CreateNode, Subscribe
 from support.process import ServiceProcess
 from support.servers import TestServer

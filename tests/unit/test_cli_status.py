@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from smartfeeds.cli import main, run
 from smartfeeds.console import Exit
-from smartfeeds.demo.process import free_port
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.demo.process import free_port
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 from support.waiting import until

@@ -46,10 +46,6 @@ LAYERS: dict[str, set[str]] = {
         "app", "cli", "console", "telemetry", "recent", "system", "texts", "threads", "workers", "xml_names",
         "watchdog", "parts", "chat",
     },
-    # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
-    "demo": {
-        "errors", "core", "formats", "service", "store", "client", "app", "telemetry", "console",
-    },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "telemetry",
         "sync", "net", "console", "watchdog", "features",
@@ -69,7 +65,7 @@ NOT_PURE = {"urllib.request", "importlib.metadata", "email.mime", "datetime.now"
 
 # library -> modules that may import it
 OWNERS = {
-    "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/person.py"),
+    "slixmpp": ("xmpp/stream.py", "client/transport.py", "features/demo/person.py"),
     "aiosqlite": ("store/",),
     "sqlite3": (
         "store/",
@@ -100,8 +96,8 @@ OWNERS = {
     "markdown_it": ("features/authoring/markdown.py", "features/authoring/markdown.py"),
     "pydantic": ("app/config", "features/", "http/settings.py"),
     "pydantic_settings": ("app/config.py",),
-    "click": ("cli/", "features/", "console.py", "demo/commands.py"),
-    "rich": ("cli/", "features/", "console.py", "demo/"),
+    "click": ("cli/", "features/", "console.py"),
+    "rich": ("cli/", "features/", "console.py"),
     "prometheus_client": ("telemetry.py", "features/"),
 }
 
@@ -221,13 +217,6 @@ def test_one_module_can_fetch_a_url() -> None:
     ]
     serving = ("core", "formats", "service", "push", "xmpp", "http")
     assert all(LAYERS[layer].isdisjoint({"net"}) for layer in serving)
-
-
-def test_commands_and_demonstrations_do_not_import_each_other() -> None:
-    packages = {"cli": "demo", "demo": "cli"}
-
-    for package, other in packages.items():
-        assert violations(package, {f"smartfeeds.{other}.common"}) == {f"{other}.common"}
 
 
 def test_test_finds_what_it_looks_for(tmp_path: Path) -> None:

@@ -137,11 +137,11 @@ STATES = {
 }
 # Packages whose objects do not live as long as a service.
 SHORT_LIVED = (
-    "demo/",
     "cli/",
     "client/",
     "formats/",
     "sync/",
+    "features/demo/",
     "features/doctor/",
     "features/moving_in/",
     "features/nno/entries.py",

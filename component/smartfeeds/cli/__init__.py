@@ -29,7 +29,6 @@ _MODULES: Final[Mapping[str, str]] = {
     "retract": "smartfeeds.cli.items",
     "db": "smartfeeds.cli.database",
     "bench": "smartfeeds.cli.bench",
-    "demo": "smartfeeds.demo.commands",
     **{command: module for feature in FEATURES for command, module in feature.commands.items()},
 }
 

@@ -12,6 +12,7 @@ from smartfeeds.features.callbacks import CALLBACKS
 from smartfeeds.features.cloud import CLOUD
 from smartfeeds.features.cluster import CLUSTER
 from smartfeeds.features.conflicts import CONFLICTS
+from smartfeeds.features.demo import DEMO
 from smartfeeds.features.doctor import DOCTOR
 from smartfeeds.features.documents import DOCUMENTS
 from smartfeeds.features.hub import HUB
@@ -37,6 +38,7 @@ FEATURES: tuple[Feature, ...] = (
     CLOUD,
     CLUSTER,
     CONFLICTS,
+    DEMO,
     DOCTOR,
     DOCUMENTS,
     HUB,

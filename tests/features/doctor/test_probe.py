@@ -15,7 +15,7 @@ from aiohttp import web
 
 from smartfeeds.app.config import HttpSettings, Settings, settings_of
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.demo.process import free_port
+from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.doctor.findings import CheckState
 from smartfeeds.features.doctor.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.features.doctor.probe import (

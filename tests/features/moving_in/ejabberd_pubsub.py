@@ -7,7 +7,7 @@ import json
 import urllib.request
 from pathlib import Path
 
-from smartfeeds.demo.process import HOST, DemoAccount, free_port
+from smartfeeds.features.demo.process import HOST, DemoAccount, free_port
 from support.ejabberd import Ejabberd
 from support.waiting import HANG_S
 

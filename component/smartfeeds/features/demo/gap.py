@@ -21,8 +21,8 @@ from smartfeeds.client.follow import Follower, Proof
 from smartfeeds.client.stanzas import PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
 from smartfeeds.core.text import counted
-from smartfeeds.demo.person import DemoUser
-from smartfeeds.demo.stage import STEP_S, Stage, Tell, when_online
+from smartfeeds.features.demo.person import DemoUser
+from smartfeeds.features.demo.stage import STEP_S, Stage, Tell, when_online
 
 SERVICE: Final = "feeds.localhost"
 NODE: Final = "news"

@@ -11,9 +11,9 @@ from typing import Final
 
 from rich.console import Console
 
-from smartfeeds.demo.person import DemoUser
-from smartfeeds.demo.prosody import Prosody, write_config
 from smartfeeds.errors import FollowError, LinkError
+from smartfeeds.features.demo.person import DemoUser
+from smartfeeds.features.demo.prosody import Prosody, write_config
 
 STEP_S: Final = 60.0
 _RETRY_S: Final = 0.1

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from smartfeeds.console import Commands, exit_failed_if, out, progress_bar, run_async
-from smartfeeds.demo.person import DemoUser
-from smartfeeds.demo.serve import FOLDER, NODE, SERVICE, find_folder, read_scene, serve
+from smartfeeds.features.demo.person import DemoUser
+from smartfeeds.features.demo.serve import FOLDER, NODE, SERVICE, find_folder, read_scene, serve
 
 if TYPE_CHECKING:
-    from smartfeeds.demo.gap import GapDemo
-    from smartfeeds.demo.share import SharingDemo
+    from smartfeeds.features.demo.gap import GapDemo
+    from smartfeeds.features.demo.share import SharingDemo
 
 _FOLDER = click.option(
     "--folder",
@@ -65,7 +65,7 @@ def demo_gap() -> None:
     The demonstration uses a real Prosody, the service as a separate process, and a follower. At the end it compares
     the mirror with the feed; exit code 1 if they differ.
     """
-    from smartfeeds.demo.gap import GapDemo
+    from smartfeeds.features.demo.gap import GapDemo
 
     _play(GapDemo)
 
@@ -77,7 +77,7 @@ def demo_share() -> None:
     The demonstration uses a real Prosody, two services as separate processes, and a mirror between them. At the end it
     compares their databases; exit code 1 if they differ from each other or from the expected versions.
     """
-    from smartfeeds.demo.share import SharingDemo
+    from smartfeeds.features.demo.share import SharingDemo
 
     _play(SharingDemo)
 

@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from smartfeeds.demo.process import HOST, DemoAccount, LocalServer
 from smartfeeds.errors import LinkError
+from smartfeeds.features.demo.process import HOST, DemoAccount, LocalServer
 
 _CONFIG = """\
 {root}daemonize = false

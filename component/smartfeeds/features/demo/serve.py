@@ -23,11 +23,11 @@ from smartfeeds.app.documents import read_document
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.token import TokenScope
-from smartfeeds.demo.process import HOST, DemoAccount, free_port, is_listening
-from smartfeeds.demo.prosody import OWNER, Prosody, write_config
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
+from smartfeeds.features.demo.process import HOST, DemoAccount, free_port, is_listening
+from smartfeeds.features.demo.prosody import OWNER, Prosody, write_config
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
@@ -163,7 +163,7 @@ async def _online(app: App) -> None:
 
 async def fill(app: App, progress: Progress) -> ImportCounts:
     """Imports the example feed into its node. Items that exist stay as they are."""
-    document = read_document(resources.files("smartfeeds.demo").joinpath("planet.xml").read_bytes())
+    document = read_document(resources.files("smartfeeds.features.demo").joinpath("planet.xml").read_bytes())
     task = progress.add_task(f"Filling the feed {NODE}", total=len(document.items))
     return await import_document(
         app.service,

@@ -7,8 +7,8 @@ from smartfeeds.client.feed_client import FeedClient
 from smartfeeds.client.stanzas import PUBSUB
 from smartfeeds.client.transport import ClientLink
 from smartfeeds.core.urls import xmpp_uri
-from smartfeeds.demo.process import HOST, DemoAccount
 from smartfeeds.errors import LinkError
+from smartfeeds.features.demo.process import HOST, DemoAccount
 
 LOGIN_S = 30.0
 _OWNER = f"{PUBSUB}#owner"

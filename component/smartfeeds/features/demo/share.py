@@ -23,9 +23,9 @@ from smartfeeds.app.opening import open_service
 from smartfeeds.core.model import NO_LIMIT, Item, Node, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import SHARED
-from smartfeeds.demo.person import DemoUser
-from smartfeeds.demo.stage import STEP_S, DemoService, Stage, when_online
 from smartfeeds.features.conflicts.requests import version_tag
+from smartfeeds.features.demo.person import DemoUser
+from smartfeeds.features.demo.stage import STEP_S, DemoService, Stage, when_online
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.demo.process import is_listening
-from smartfeeds.demo.share import FeedCopy, SharedItem, SharedVersion, Titles, verdict
+from smartfeeds.features.demo.process import is_listening
+from smartfeeds.features.demo.share import FeedCopy, SharedItem, SharedVersion, Titles, verdict
 
 DEADLINE_S = 55.0
 
@@ -30,7 +30,7 @@ KEPT = SharedItem(
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
     """Starts `smartfeeds` with these arguments in an empty folder."""
     processes: list[asyncio.subprocess.Process] = []
-    package = str(Path(__file__).parents[2] / "component")
+    package = str(Path(__file__).parents[4] / "component")
 
     async def begin(*arguments: str, cwd: Path = tmp_path) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(

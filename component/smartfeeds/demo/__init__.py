@@ -1,1 +1,0 @@
-"""Demonstrations on loopback: an example feed to try out, lost notifications, and a feed at two services."""

@@ -13,12 +13,13 @@ from aiohttp import web
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.source import Source, SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch import rows as enclosure_rows
-from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, PrefetchPlan, parse_rule
+from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, PrefetchPlan
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
 from smartfeeds.features.prefetch.enclosures import ask_for
@@ -98,7 +99,7 @@ class Prefetching:
     def change_plan(self, **changes: object) -> None:
         """Other settings, after a restart."""
         self.plan = replace(self.plan, **changes)  # type: ignore[arg-type]
-        self.world.service.policy = replace(self.world.service.policy, prefetch=self.plan)
+        self.world.service.policy = replace(self.world.service.policy, of_features=(self.plan,))
         self.prefetcher = self.new_prefetcher()
 
     async def add(
@@ -183,7 +184,7 @@ async def running_prefetching(world: World, site: Site, path: Path, **options: o
     """A prefetcher that a test drives. `options` are fields of the plan, or `limits` of the client."""
     limits = options.pop("limits", replace(DOWNLOAD_LIMITS, allowed=EVERYWHERE))
     plan = replace(PLAN, **options)  # type: ignore[arg-type]
-    world.service.policy = replace(world.service.policy, prefetch=plan)
+    world.service.policy = replace(world.service.policy, of_features=(plan,))
 
     async def sleep(_seconds: float) -> None:
         await asyncio.sleep(0)

@@ -283,6 +283,12 @@ SECTIONS: Mapping[str, type[SettingsSection]] = {
 LISTS: Mapping[str, type[SettingsSection]] = {one.name: one.kind for one in _OF_FEATURES if one.repeats}
 
 
+def policies_of(settings: Settings) -> tuple[object, ...]:
+    """Returns what the use cases of features read of their settings."""
+    values = (section.policy(settings) for section in _OF_FEATURES if section.policy is not None)
+    return tuple(value for value in values if value is not None)
+
+
 def settings_of(**sections: Any) -> Settings:
     """Returns the settings of these sections, checked, with those of the environment. Raises pydantic's errors."""
     return CONFIGURATION(**sections)

@@ -44,12 +44,14 @@ class Section:
     """A section of the configuration: `[name]`, or `[[name]]` where it `repeats`.
 
     `check` compares it with other sections when all are read. It raises ValueError, whose text is for the operator.
+    `policy` returns what use cases read of it, by its type, None if the feature is off (`Policy.find`).
     """
 
     name: str
     kind: "type[SettingsSection]"
     repeats: bool = False
     check: "Callable[[Settings], None] | None" = None
+    policy: "Callable[[Settings], object | None] | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ from itertools import chain
 from operator import or_
 
 from smartfeeds import system
-from smartfeeds.app.config import Settings
+from smartfeeds.app.config import Settings, policies_of
 from smartfeeds.core.options import OptionLimits
 from smartfeeds.core.stores import NO_PSYCOPG
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
-from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import KERNEL, FeedService
@@ -28,7 +27,7 @@ from smartfeeds.store.sqlite import SqliteStore
 
 def policy_of(settings: Settings) -> Policy:
     """What the settings decide for the service."""
-    pubsub, limits, prefetch = settings.pubsub, settings.limits, settings.section(PrefetchSettings)
+    pubsub, limits = settings.pubsub, settings.limits
     return Policy(
         domain=settings.component.jid,
         default_kind=pubsub.default_kind,
@@ -52,7 +51,7 @@ def policy_of(settings: Settings) -> Policy:
         contacts_per_domain=limits.contacts_per_domain,
         files_bytes_per_jid=limits.files_bytes_per_jid,
         sources_per_jid=limits.sources_per_jid,
-        prefetch=None if prefetch.folder is None else prefetch.to_plan(),
+        of_features=policies_of(settings),
         options=OptionLimits(
             max_payload_size_bytes=pubsub.max_payload_size_bytes, presence_access="*" not in pubsub.contacts
         ),

@@ -6,6 +6,7 @@ or use anything but its arguments. This module also resolves node names (XEP-006
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.attachment_names import canonical_name, follows_target, target_node
@@ -18,9 +19,10 @@ from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.service.hooks import NO_HOOKS, Hooks
 from smartfeeds.store.base import ReadTx, WriteTx
+
+P = TypeVar("P")
 
 REQUEST_MARGIN_BYTES = 16_384  # what stands around an item
 
@@ -30,7 +32,8 @@ class Policy:
     """The operator's settings.
 
     `creators`, `contacts` and `admins` hold addresses, the first two also domains or `*`. `restarts`: a process manager
-    starts the service again when it exits for a restart. `prefetch` is None if no enclosure is loaded in advance.
+    starts the service again when it exits for a restart. `of_features` are the
+    settings of features, by their type (`find`).
     """
 
     domain: str
@@ -55,7 +58,7 @@ class Policy:
     contacts_per_domain: int = 100_000
     files_bytes_per_jid: int = 268_435_456
     sources_per_jid: int = 20
-    prefetch: PrefetchPlan | None = None
+    of_features: tuple[object, ...] = ()
     options: OptionLimits = field(default_factory=OptionLimits)
 
     @property
@@ -63,6 +66,10 @@ class Policy:
         """The size of the largest request that may carry an item, with its history and its conflicts."""
         # Character references make a payload longer on the wire than in the store.
         return 2 * self.options.max_payload_size_bytes + MAX_SYNC_BYTES + REQUEST_MARGIN_BYTES
+
+    def find(self, kind: type[P]) -> P | None:
+        """The settings of a feature, None if it is off."""
+        return next((settings for settings in self.of_features if isinstance(settings, kind)), None)
 
     def plan(
         self, page: ResultSetRequest | None, max_items: str | None = None, *, descending: bool = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.service import personal
@@ -12,6 +12,8 @@ from smartfeeds.store.base import ReadTx, WriteTx
 
 if TYPE_CHECKING:
     from smartfeeds.service.context import Context
+
+H = TypeVar("H")
 
 
 class Origin(NamedTuple):
@@ -34,7 +36,7 @@ class Hooks:
     `node_removed` is called in the transaction in which a node loses its name, and `item_erased` in that in which the
     item of a person is erased, with the former item. `origins` returns the feeds elsewhere that fill a node of this
     name. `local_files` returns the files of items of a node that the service has loaded. `personal` are the tables,
-    and the data of persons in them.
+    and the data of persons in them. `of_features` are hooks that a feature has for others, by their type.
     """
 
     node_removed: tuple[Callable[[WriteTx, "Context", Node], None], ...] = ()
@@ -42,6 +44,7 @@ class Hooks:
     origins: tuple[Callable[[ReadTx, str], Iterable[Origin]], ...] = ()
     local_files: tuple[Callable[[ReadTx, "Context", Node, tuple[Item, ...]], Iterable[LocalFile]], ...] = ()
     personal: tuple[Personal, ...] = ()
+    of_features: tuple[object, ...] = ()
 
     def __or__(self, others: "Hooks") -> "Hooks":
         """These hooks, and others behind them."""
@@ -51,6 +54,7 @@ class Hooks:
             self.origins + others.origins,
             self.local_files + others.local_files,
             self.personal + others.personal,
+            self.of_features + others.of_features,
         )
 
     @property
@@ -67,6 +71,10 @@ class Hooks:
     ) -> tuple[LocalFile, ...]:
         """Returns the files of items that the service has loaded."""
         return tuple(file for find in self.local_files for file in find(tx, context, node, items))
+
+    def of(self, kind: type[H]) -> list[H]:
+        """Returns the hooks that features have brought for another one, those of this type."""
+        return [hook for hook in self.of_features if isinstance(hook, kind)]
 
 
 NO_HOOKS: Final = Hooks()

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.prefetch.enclosure import digest_of, judge, parse_rule, parse_size
+from smartfeeds.features.polling.enclosure_rules import parse_rule, parse_size
+from smartfeeds.features.prefetch.enclosure import digest_of, judge
 from support.prefetching import PLAN
 
 URL = "https://media.example.org/shows/episode-1.mp3"

@@ -219,7 +219,7 @@ async def test_items_appear_when_the_setting_is_switched_off(loading, held, sett
 async def test_items_appear_when_nothing_is_loaded_any_more(loading, held):
     """[PRE-036] [RSS-036] The operator has removed the folder."""
     source = await held("a")
-    loading.world.service.policy = replace(loading.world.service.policy, prefetch=None)
+    loading.world.service.policy = replace(loading.world.service.policy, of_features=())
     await loading.poll(source)
     assert await shown(loading) == "a"
 

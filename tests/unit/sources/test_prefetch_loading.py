@@ -11,7 +11,8 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from smartfeeds.features.prefetch.enclosure import digest_of, parse_rule
+from smartfeeds.features.polling.enclosure_rules import parse_rule
+from smartfeeds.features.prefetch.enclosure import digest_of
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS
 from smartfeeds.net.addresses import EVERYWHERE
 from support.prefetching import Prefetching, broken, podcast, running_prefetching, sent, write_received

@@ -10,9 +10,9 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.source import SourceSettings
 from smartfeeds.features.polling.sources import remove_source
-from smartfeeds.features.prefetch.enclosure import parse_rule
 from smartfeeds.features.prefetch.enclosures import add_newest
 from smartfeeds.features.prefetch.prefetcher import GRACE_S, SPREAD_S
 from smartfeeds.features.prefetch.queue import choose_next
@@ -502,7 +502,7 @@ async def test_counts_end_with_the_run(queue):
 
 async def test_service_without_a_folder_loads_nothing(queue, world):
     """[PRE-036]"""
-    world.service.policy = replace(world.service.policy, prefetch=None)
+    world.service.policy = replace(world.service.policy, of_features=())
     source = await queue.add("a")
     assert await queue.rows() == []
     with pytest.raises(ConfigError, match=r"prefetch\.folder is not set"):

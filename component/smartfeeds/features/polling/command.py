@@ -34,6 +34,7 @@ from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.checking import SourceReport, check_source
+from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.own_lists import add_list
 from smartfeeds.features.polling.polls import REPAIRED, paused, resumed
 from smartfeeds.features.polling.push_links import described
@@ -61,8 +62,6 @@ from smartfeeds.features.polling.sources import (
     poll_now,
     remove_source,
 )
-from smartfeeds.features.prefetch.enclosure import parse_rule
-from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
 from smartfeeds.service.chat_follows import follow
 from smartfeeds.service.context import Context
@@ -174,7 +173,6 @@ def add(
     A name and a password for HTTP Basic may be part of URL; lists and logs do not show them.
     """
     settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen))
-    _check_prefetch(settings, config)
     source = _new(url, node, settings, read_settings(config).http.base_url)
     person = None if tell is None else parse_jid(tell)
 
@@ -197,12 +195,6 @@ def add(
             f"smartfeeds source remove {source.source_no}, and:"
         )
         print_err(command)
-
-
-def _check_prefetch(settings: SourceSettings, config: Path | None) -> None:
-    """Raises ConfigError if a source is to be loaded in advance and there is no folder for it (PRE-036)."""
-    if settings.prefetch and read_settings(config).section(PrefetchSettings).folder is None:
-        raise ConfigError("nothing can be loaded in advance: prefetch.folder is not set; set a folder first")
 
 
 def _now_us() -> int:
@@ -238,7 +230,6 @@ def follow_list(url: str, node: str | None, config: Path | None, *, allow_privat
     name any more is paused. Other sources are not changed.
     """
     settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen), is_list=True)
-    _check_prefetch(settings, config)
     work = partial(add_list, text=url, node=node or "", settings=settings, own_url=read_settings(config).http.base_url)
     source = write_offline(config, work, OpenMode.CREATE)
     print_out(f"{source.source_no}  {shown(source.url)}")
@@ -257,8 +248,6 @@ def set_source(source: str, node: str | None, config: Path | None, *, adaptive: 
     changes = _given(chosen) | ({"every_s": None} if adaptive else {})
     if not changes:
         raise click.UsageError("name a setting to change, for example --every 900")
-
-    _check_prefetch(replace(SourceSettings(), prefetch=changes.get("prefetch", False)), config)
 
     def change(row: Source, now_us: int) -> Source:
         if row.configured:
@@ -387,7 +376,6 @@ def import_sources(file: Path, node: str | None, config: Path | None, *, allow_p
     if not listed:
         raise ConfigError(f"{file} lists no feeds; its outlines need the attribute xmlUrl")
     settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen))
-    _check_prefetch(settings, config)
     own_url = configuration.http.base_url
 
     def work(tx: WriteTx, context: Context) -> tuple[int, list[str]]:

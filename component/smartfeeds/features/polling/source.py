@@ -19,7 +19,7 @@ from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE, View, parse_view
 from smartfeeds.core.web_address import DEFAULT_PORTS, address_key, ascii_host, normal_escapes, read_address
 from smartfeeds.errors import ConfigError, FeedError
-from smartfeeds.features.prefetch.enclosure import parse_rule
+from smartfeeds.features.polling.enclosure_rules import parse_rule
 
 # The shortest interval that an operator may choose.
 LEAST_CHOSEN_S: Final = 300

@@ -10,6 +10,7 @@ from smartfeeds.core.options import FormFields
 from smartfeeds.features.polling import polls as polling
 from smartfeeds.features.polling import push_rows
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.import_steps import ImportSteps
 from smartfeeds.features.polling.lists import follow_list
 from smartfeeds.features.polling.source import HostPause, Source, SourceState, publisher_of
 from smartfeeds.features.polling.source_entries import (
@@ -21,9 +22,6 @@ from smartfeeds.features.polling.source_entries import (
 )
 from smartfeeds.features.polling.source_items import SourceItem, entry_words, fitted
 from smartfeeds.features.polling.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
-from smartfeeds.features.prefetch.enclosures import note_enclosures
-from smartfeeds.features.prefetch.held_items import held_items, hold_back
-from smartfeeds.features.prefetch.held_release import release_held
 from smartfeeds.formats.atom import derived_id, digest_id, id_and_updated
 from smartfeeds.formats.distinct import EntryWords
 from smartfeeds.formats.items import FeedDocument, ImportedItem
@@ -91,7 +89,9 @@ def store_poll(
     if source is None or source.state is SourceState.PAUSED:
         return None
     news, quiet_us = list[ImportedItem](), source.progress.quiet_us
-    counts = release_held(tx, context, source)
+    counts = ImportCounts()
+    for steps in context.hooks.of(ImportSteps):
+        counts += steps.begin(tx, context, source)
     if content is not None and source.settings.is_list:
         answer = replace(answer, reason=follow_list(tx, context, source, content.listed))
     elif content is not None:
@@ -191,8 +191,9 @@ def _import(tx: WriteTx, context: Context, source: Source, content: SourceConten
     _different, described = describe_node(tx, context, source.node, actor, texts, source.progress.described)
     node = feed_locked(tx, source.node)
     plan = _plan(tx, context, source, node, content)
-    note_enclosures(tx, context, source, node, plan.items)
-    items = hold_back(tx, context, source, node, plan.items)
+    items = plan.items
+    for steps in context.hooks.of(ImportSteps):
+        items = steps.take(tx, context, source, node, items)
     silent = max(0, len(items) - source.settings.first_told) if source.good_us is None else 0
     quiet_us = None
     if silent:
@@ -223,11 +224,12 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
     """Compares a document with what is remembered of the source and with the node."""
     live = [entry for entry in content.items if not entry.item.deleted]
     known = source_rows.entries_of(tx, source.source_no, [entry.key for entry in content.items])
-
-    held = held_items(tx, source.source_no)
+    held: dict[str, bytes] = {}
+    for steps in context.hooks.of(ImportSteps):
+        held.update(steps.held(tx, source.source_no))
 
     def words_of(entries: Sequence[SourceEntry]) -> list[EntryWords | None]:
-        payloads: dict[str, bytes] = {item_id: one.item.payload for item_id, one in held.items()}
+        payloads = dict(held)
         items = tx.items(node.node_no, [entry.item_id for entry in entries])
         payloads |= {item.id: item.payload for item in items if not item.deleted}
         rows = [payloads.get(entry.item_id) for entry in entries]

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def _settings() -> tuple[Section, ...]:
-    from smartfeeds.features.prefetch.settings import PrefetchSettings, check_prefetch
+    from smartfeeds.features.prefetch.settings import PrefetchSettings, check_prefetch, plan_in
 
-    return (Section("prefetch", PrefetchSettings, check=check_prefetch),)
+    return (Section("prefetch", PrefetchSettings, check=check_prefetch, policy=plan_in),)
 
 
 def _metrics() -> tuple[type, ...]:
@@ -58,6 +58,7 @@ PREFETCH = Feature(
     "prefetch",
     needs=("polling",),
     commands={"prefetch": "smartfeeds.features.prefetch.command"},
+    extends={"source": "smartfeeds.features.prefetch.source_command:with_check"},
     settings=_settings,
     use_cases=_use_cases,
     run=_run,

@@ -14,16 +14,11 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from smartfeeds.core.files import media_type_of
-from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.enclosure_rules import Rule
 from smartfeeds.features.prefetch.windows import DailyWindow
 
 # So many windows with a failure, then the service gives an enclosure up (PRE-025).
 MAX_FAILURES: Final = 3
-_UNITS: Final = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
-_SIZE: Final = re.compile(r"([0-9]{1,15})([kmg]?)b?")
-_ALLOWED: Final = {"yes": True, "no": False}
-_CONDITIONS: Final = ("type", "host", "max", "word")
-_RULE_HELP: Final = "write it as 'yes type=audio/* host=*.example.org max=10MB word=news' or 'no ...'"
 
 
 class EnclosureState(StrEnum):
@@ -94,18 +89,6 @@ class Arrival(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """Allows or refuses enclosures to which all its conditions apply; "" and None are no condition. `media_type` and
-    `host` are patterns with `*`."""
-
-    allows: bool
-    media_type: str = ""
-    host: str = ""
-    max_bytes: int | None = None
-    word: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class PrefetchPlan:
     """The settings of prefetch for all sources (PRE-002, PRE-009, PRE-011, PRE-014, PRE-030)."""
 
@@ -128,32 +111,6 @@ class Verdict(NamedTuple):
 
     max_bytes: int
     refusal: str = ""
-
-
-def parse_size(text: str) -> int:
-    """Reads a size such as `10MB` or `500k`. Raises ConfigError."""
-    match = _SIZE.fullmatch(text.strip().lower())
-    if match is None:
-        raise ConfigError(f"{text!r} is not a size; write it as 10MB")
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def parse_rule(text: str) -> Rule:
-    """Reads a rule such as `yes type=audio/* max=10MB`. Raises ConfigError."""
-    word, *parts = text.split() or [""]
-    pairs = [part.partition("=") for part in parts]
-    conditions = {name: value for name, _, value in pairs}
-    if word not in _ALLOWED or len(conditions) < len(pairs) or not all(conditions.values()):
-        raise ConfigError(f"the rule {text!r} cannot be read; {_RULE_HELP}")
-    if not conditions.keys() <= set(_CONDITIONS):
-        raise ConfigError(f"the rule {text!r} has a condition that does not exist; use {', '.join(_CONDITIONS)}")
-    return Rule(
-        _ALLOWED[word],
-        conditions.get("type", "").lower(),
-        conditions.get("host", "").lower(),
-        parse_size(conditions["max"]) if "max" in conditions else None,
-        conditions.get("word", "").lower(),
-    )
 
 
 def judge(

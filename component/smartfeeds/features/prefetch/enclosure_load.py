@@ -28,6 +28,7 @@ from smartfeeds.features.prefetch.downloads import (
     range_headers,
     version_in,
 )
+from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.prefetch.enclosures import verdict_on
 from smartfeeds.features.prefetch.metrics import PREFETCH_BYTES
 from smartfeeds.features.prefetch.queue import DueEnclosure, LoadEnd, LoadResult, begin_load, note_progress
@@ -205,7 +206,7 @@ class EnclosureLoad:
 
     def _check_type(self) -> None:
         """The rules are for the type of the response too; a page in place of a file is none (PRE-024)."""
-        row, plan = self._due.enclosure, self._service.policy.prefetch
+        row, plan = self._due.enclosure, self._service.policy.find(PrefetchPlan)
         assert plan is not None
         link = EntryLink("enclosure", row.url, self._media_type, length=row.length_bytes)
         is_page = self._media_type in _PAGES and self._announced not in _PAGES

@@ -10,6 +10,7 @@ from typing import Final
 from smartfeeds.core.model import Node
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.enclosure_rules import Rule, parse_rule
 from smartfeeds.features.polling.source import Source, host_of
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import (
@@ -17,11 +18,9 @@ from smartfeeds.features.prefetch.enclosure import (
     EnclosureState,
     EnclosureUse,
     PrefetchPlan,
-    Rule,
     Verdict,
     digest_of,
     judge,
-    parse_rule,
 )
 from smartfeeds.features.prefetch.held_items import held_items
 from smartfeeds.formats.entry import EntryLink, enclosures_of
@@ -45,7 +44,7 @@ _SEARCHED: Final = 1_000  # newest entries of a source, when older enclosures ar
 def note_enclosures(tx: WriteTx, context: Context, source: Source, node: Node, items: Sequence[ImportedItem]) -> None:
     """Adds the enclosures of items that a source is about to store. Those that an older version of an item has are not
     new. Of the first document only the newest are added (PD-7)."""
-    plan = context.policy.prefetch
+    plan = context.policy.find(PrefetchPlan)
     if plan is None or not source.settings.prefetch:
         return
     live = [item for item in items if not item.deleted]
@@ -163,9 +162,10 @@ def rules_of(source: Source) -> list[Rule]:
 
 def plan_of(context: Context) -> PrefetchPlan:
     """The settings of prefetch. Raises ConfigError without a folder (PRE-036)."""
-    if context.policy.prefetch is None:
+    plan = context.policy.find(PrefetchPlan)
+    if plan is None:
         raise ConfigError("nothing is loaded in advance: prefetch.folder is not set; set a folder and restart")
-    return context.policy.prefetch
+    return plan
 
 
 def is_alive(tx: ReadTx, use: EnclosureUse) -> bool:

@@ -1,8 +1,20 @@
-"""What prefetch adds to the use cases of the kernel: loaded files, and data of persons (`service.hooks`)."""
+"""What prefetch adds to other use cases: the items of sources are noted and held back, documents name local files, and
+what an erasure needs (`service.hooks`)."""
 
+from collections.abc import Mapping, Sequence
+
+from smartfeeds.core.model import Node
+from smartfeeds.features.polling.import_steps import ImportSteps
+from smartfeeds.features.polling.source import Source
+from smartfeeds.features.prefetch.enclosures import note_enclosures
+from smartfeeds.features.prefetch.held_items import held_items, hold_back
+from smartfeeds.features.prefetch.held_release import release_held
 from smartfeeds.features.prefetch.local_files import local_files_of
+from smartfeeds.formats.items import ImportedItem
+from smartfeeds.service.context import Context
 from smartfeeds.service.hooks import Hooks
 from smartfeeds.service.personal import MENTION, TEXT, Personal, PersonalTable
+from smartfeeds.store.base import ReadTx, WriteTx
 
 TABLES = (
     PersonalTable(
@@ -14,4 +26,21 @@ TABLES = (
     PersonalTable("enclosure_use", "enclosure_no, source_no, item_id", {"item_id": MENTION, "node": MENTION}),
     PersonalTable("arrival", "arrival_no", {"node": MENTION, "item_id": MENTION, "url": MENTION, "reason": TEXT}),
 )
-HOOKS = Hooks(local_files=(local_files_of,), personal=(Personal(TABLES),))
+
+
+def _take(
+    tx: WriteTx, context: Context, source: Source, node: Node, items: Sequence[ImportedItem]
+) -> list[ImportedItem]:
+    note_enclosures(tx, context, source, node, items)
+    return hold_back(tx, context, source, node, items)
+
+
+def _held(tx: ReadTx, source_no: int) -> Mapping[str, bytes]:
+    return {item_id: held.item.payload for item_id, held in held_items(tx, source_no).items()}
+
+
+HOOKS = Hooks(
+    local_files=(local_files_of,),
+    personal=(Personal(TABLES),),
+    of_features=(ImportSteps(release_held, _take, _held),),
+)

@@ -9,8 +9,9 @@ from pydantic import AfterValidator, Field
 from smartfeeds.app.config_types import Count, FilePath, SettingsSection
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.settings import SourceSection
-from smartfeeds.features.prefetch.enclosure import PrefetchPlan, parse_rule
+from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.prefetch.windows import parse_window
 
 if TYPE_CHECKING:
@@ -77,6 +78,12 @@ class PrefetchSettings(SettingsSection):
             least_free=self.least_free_percent / 100,
             bytes_per_s=self.bytes_per_s,
         )
+
+
+def plan_in(settings: "Settings") -> PrefetchPlan | None:
+    """Returns the plan for loads, None without a folder (PRE-036)."""
+    section = settings.section(PrefetchSettings)
+    return None if section.folder is None else section.to_plan()
 
 
 def check_prefetch(settings: "Settings") -> None:

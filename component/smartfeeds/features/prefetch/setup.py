@@ -5,6 +5,7 @@ from ipaddress import ip_network
 
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
 from smartfeeds.features.prefetch.held_items import document_readers
@@ -16,7 +17,7 @@ from smartfeeds.net.limiter import HostLimiter
 
 def run_prefetch(host: Host) -> Running:
     """Returns the prefetcher and the folder of its files; nothing without a folder (PRE-036)."""
-    settings, plan = host.settings, host.service.policy.prefetch
+    settings, plan = host.settings, host.service.policy.find(PrefetchPlan)
     path = settings.section(PrefetchSettings).folder
     if path is None or plan is None:
         return Running(document_readers=document_readers)

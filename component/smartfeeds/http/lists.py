@@ -20,8 +20,6 @@ from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.token import ALL_FEEDS
 from smartfeeds.core.urls import FEEDS, feed_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.polling.lists import GetListedSources, ListedSources
-from smartfeeds.features.polling.source import Source
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.opml import ListedFeed, write_list
@@ -38,6 +36,8 @@ from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.discovery import ChangedNodes, GetChangedNodes
+from smartfeeds.service.hooks import Origin
+from smartfeeds.service.origins import GetListedSources, ListedSources
 from smartfeeds.service.requests import GetNodes, NodeList
 
 LISTED = 10_000  # feeds in a document
@@ -198,9 +198,9 @@ class Lists:
                 self._cache.put(key, whole, reply.size_bytes)
             return whole.reply
 
-    async def _sources(self, actor: Jid, nodes: Sequence[Node]) -> list[Source]:
+    async def _sources(self, actor: Jid, nodes: Sequence[Node]) -> list[Origin]:
         """The sources of the feeds. Read in chunks, so that other requests can run."""
-        sources: list[Source] = []
+        sources: list[Origin] = []
         for start in range(0, len(nodes), CHUNK):
             request = GetListedSources(actor, self._service, tuple(nodes[start : start + CHUNK]))
             sources += (await ask(self._handle, request, ListedSources)).sources
@@ -333,6 +333,6 @@ def _opml(service: str, site_url: str, nodes: Sequence[Node], total: int) -> byt
     return b"".join(write_list(title, feeds))
 
 
-def _sources_opml(service: str, sources: Sequence[Source]) -> bytes:
-    feeds = (ListedFeed(source.progress.title or source.url, source.url) for source in sources)
+def _sources_opml(service: str, sources: Sequence[Origin]) -> bytes:
+    feeds = (ListedFeed(source.title or source.address, source.address) for source in sources)
     return b"".join(write_list(f"Sources of {service}", feeds))

@@ -20,13 +20,15 @@ class Origin(NamedTuple):
     """A feed elsewhere that fills a node: its address, and its title if it is known.
 
     The ids of its items are made of `first_address` and their own ids (`formats.atom.digest_id`); empty: they are the
-    ids of the items. Readers of the node do not see an origin that is not `shown`.
+    ids of the items. Readers of the node do not see an origin that is not `shown`. A subscription list names those
+    that are `listed`, for others to follow.
     """
 
     address: str
     title: str = ""
     first_address: str = ""
     shown: bool = True
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

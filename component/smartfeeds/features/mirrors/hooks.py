@@ -6,6 +6,8 @@ from dataclasses import replace
 from smartfeeds.core.person import Person
 from smartfeeds.features.mirrors import rows
 from smartfeeds.features.mirrors.mirror import Direction
+from smartfeeds.features.polling.push_owners import PushOwners
+from smartfeeds.features.polling.source import Reach
 from smartfeeds.service.context import Context
 from smartfeeds.service.hooks import Hooks, Origin
 from smartfeeds.service.personal import OWN, TEXT, Personal, PersonalTable
@@ -16,6 +18,12 @@ def _origins(tx: ReadTx, node: str) -> Iterator[Origin]:
     for row in rows.mirrors(tx):
         if row.mirror.node == node and Direction.IN in row.mirror.direction.ways:
             yield Origin(row.mirror.address)
+
+
+def _reach(tx: ReadTx, name: str) -> Reach | None:
+    """The networks in which the hub of a mirror may be: those of its feed."""
+    row = rows.mirror(tx, name)
+    return None if row is None else Reach.EVERYWHERE if row.mirror.allow_private else Reach.LISTED
 
 
 def _erase(tx: WriteTx, _context: Context, person: Person) -> Mapping[str, int]:
@@ -39,4 +47,8 @@ def _unconfirmed(tx: ReadTx) -> Iterator[tuple[str, str]]:
 
 
 MIRROR = PersonalTable("mirror", "name", {"settings": OWN, "state": TEXT}, frozenset({"name"}))
-HOOKS = Hooks(origins=(_origins,), personal=(Personal((MIRROR,), erase=_erase, unconfirmed=_unconfirmed),))
+HOOKS = Hooks(
+    origins=(_origins,),
+    personal=(Personal((MIRROR,), erase=_erase, unconfirmed=_unconfirmed),),
+    of_features=(PushOwners(_reach),),
+)

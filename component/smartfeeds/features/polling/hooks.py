@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from smartfeeds.core.model import Node
 from smartfeeds.core.person import Person
 from smartfeeds.features.polling import rows
+from smartfeeds.features.polling.lists import is_shared
 from smartfeeds.service.context import Context
 from smartfeeds.service.hooks import Hooks, Origin
 from smartfeeds.service.personal import NODE, OWN, TEXT, Personal, PersonalTable
@@ -22,7 +23,13 @@ def _remove_sources(tx: WriteTx, _context: Context, node: Node) -> None:
 def _origins(tx: ReadTx, node: str) -> Iterator[Origin]:
     """The sources of a node. Their items have ids of their own (`source_items`)."""
     for source in rows.sources_of(tx, node):
-        yield Origin(source.url, source.progress.title, source.first_url, shown=not source.settings.user)
+        yield Origin(
+            source.url,
+            source.progress.title,
+            source.first_url,
+            shown=not source.settings.user,
+            listed=is_shared(source),
+        )
 
 
 def _erase(tx: WriteTx, _context: Context, person: Person) -> Mapping[str, int]:

@@ -1,7 +1,7 @@
 """Subscription lists: sources made of a list that is polled, and the list of the own sources (SRC-083)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -13,44 +13,19 @@ from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.polls import UNLISTED, resumed, unlisted
 from smartfeeds.features.polling.source import Source, SourceState, new_source
 from smartfeeds.features.polling.sources import add_source, in_own_node
-from smartfeeds.service.context import Context, recipient_access
-from smartfeeds.service.requests import Answer, Request
-from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import WriteTx
 
 # The sources of a list, including those that it does not name any more: a foreign server chooses their number.
 MAX_LISTED: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class GetListedSources(Request):
-    """The sources of these nodes, which a list named before."""
+def is_shared(source: Source) -> bool:
+    """Whether other services may follow a source: a list of the own sources names it.
 
-    nodes: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedSources(Answer):
-    """Sources for a subscription list that other services may follow."""
-
-    sources: tuple[Source, ...]
-
-
-def listed_sources(tx: ReadTx, context: Context, request: GetListedSources) -> ListedSources:
-    """The sources of the nodes that the actor may read, without addresses that can be secrets of the operator.
-
-    Sources of a list that is followed are left out: two services that follow each other would keep each other's
-    sources for ever. Paused sources are left out too.
+    An address that can be a secret of the operator is left out, and a paused source. Sources of a list that is followed
+    are left out, too: two services that follow each other would keep each other's sources for ever.
     """
-    sources = []
-    for listed in request.nodes:
-        node = tx.node(listed.name)
-        access = None if node is None else recipient_access(tx, context, node, request.actor)
-        if access is not None and access.sees_description and access.reading_error is None:
-            sources += [source for source in rows.sources_of(tx, listed.name) if _is_shared(source)]
-    return ListedSources(tuple(sources))
-
-
-def _is_shared(source: Source) -> bool:
     settings = source.settings
     is_secret = bool(settings.user) or settings.allow_private or without_secrets(source.url) != source.url
     is_followed = settings.is_list or settings.list_no > 0

@@ -12,7 +12,6 @@ from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources
-from smartfeeds.features.polling.lists import GetListedSources, listed_sources
 from smartfeeds.features.polling.polls import paused, resumed
 from smartfeeds.features.polling.source import NO_SETTINGS, Source, SourceSettings, new_source
 from smartfeeds.service.context import Context, is_admin
@@ -206,7 +205,6 @@ def _accepted(work: Callable[[], Source]) -> Source:
 
 USE_CASES: Final = UseCases(
     reads={
-        GetListedSources: ("get_listed_sources", listed_sources),
         ListSources: ("list_sources", list_sources),
         FindSourceNode: ("find_source_node", find_source_node),
     },

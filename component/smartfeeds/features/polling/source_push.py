@@ -10,11 +10,11 @@ from typing import Final
 
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.polling import polls as polling
 from smartfeeds.features.polling import push_rows
 from smartfeeds.features.polling import push_states as state
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.push_owners import PushOwners
 from smartfeeds.features.polling.push_states import (
     FOLLOWING,
     FORGERIES,
@@ -176,7 +176,7 @@ def begin_task(
     before = push_rows.push(tx, push_no)
     if before is None or before.due_us is None or before.due_us > context.now_us:
         return None
-    if before.mirror and before.state in FOLLOWING and stored_mirrors.mirror(tx, before.mirror) is None:
+    if before.mirror and before.state in FOLLOWING and _reach_of_owner(tx, context, before.mirror) is None:
         before = state.left(before, "the mirror was removed", context.now_us)
     push, task = state.at_due(before, context.now_us)
     if (
@@ -238,11 +238,15 @@ def _leave_others(tx: WriteTx, push: SourcePush, now_us: int, chance: float) -> 
             _put(tx, state.left(other, "another subscription has replaced it", now_us), other, now_us, chance)
 
 
-def reach_of(tx: ReadTx, _context: Context, push: SourcePush) -> Reach:
+def _reach_of_owner(tx: ReadTx, context: Context, name: str) -> Reach | None:
+    found = (owners.reach(tx, name) for owners in context.hooks.of(PushOwners))
+    return next((reach for reach in found if reach is not None), None)
+
+
+def reach_of(tx: ReadTx, context: Context, push: SourcePush) -> Reach:
     """The networks in which the hub may be: those of the feed."""
     if push.mirror:
-        row = stored_mirrors.mirror(tx, push.mirror)
-        return Reach.PUBLIC if row is None else Reach.EVERYWHERE if row.mirror.allow_private else Reach.LISTED
+        return _reach_of_owner(tx, context, push.mirror) or Reach.PUBLIC
     source = source_rows.source(tx, push.source_no)
     return Reach.PUBLIC if source is None else source.reach
 

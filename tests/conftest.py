@@ -14,9 +14,14 @@ import pytest_asyncio
 import structlog
 from hypothesis import HealthCheck, settings
 
+from smartfeeds.core.stores import parse_store
 from smartfeeds.features import FEATURES
 from smartfeeds.features.demo import process
 from smartfeeds.store import migrate
+from smartfeeds.store.base import Store
+from smartfeeds.store.postgres import PostgresStore
+from smartfeeds.store.sqlite import SqliteStore
+from store.values import read_payload
 from support.client import Client, ClientFactory, log_in
 from support.component import Component, Starter, own_or_shared, starting
 from support.effort import PROFILE, runs
@@ -25,6 +30,7 @@ from support.postgres import PostgresServer, running_postgres
 from support.postgres_store import EmptyDatabase
 from support.servers import TestServer, run_server
 from support.standing import standing_tasks
+from support.stores import opened
 from support.web import Web, WebStarter, starting_web
 
 pytest_plugins = ["support.notes", "support.units"]
@@ -116,6 +122,19 @@ def empty_database(postgres: PostgresServer) -> Iterator[EmptyDatabase]:
     database = EmptyDatabase(postgres)
     yield database
     database.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """Each store in turn, open and empty."""
+    if request.param == "postgres":
+        database: EmptyDatabase = request.getfixturevalue("empty_database")
+        with database.emptied() as url:
+            async with opened(PostgresStore(parse_store(url), read_payload)) as made:
+                yield made
+    else:
+        async with opened(SqliteStore(tmp_path / "s.db", read_payload)) as made:
+            yield made
 
 
 @pytest.fixture(params=["prosody", "ejabberd"])

@@ -22,9 +22,9 @@ from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sqlite_engine import CREATE_IT
 from smartfeeds.telemetry import REGISTRY
-from store.conftest import opened as opened_store
 from store.values import add_feed, item, node, read_payload
 from support.postgres import PostgresServer
+from support.stores import opened as opened_store
 from support.waiting import HANG_S, until
 
 EXISTING = (OpenMode.READ, OpenMode.WRITE)

@@ -8,12 +8,12 @@ import inspect
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, LiteralString
 
 import psycopg
@@ -21,10 +21,7 @@ import pytest
 from psycopg import sql
 
 import smartfeeds
-from smartfeeds.app.opening import all_use_cases
-from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
-from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.files import FeedFile
 from smartfeeds.core.model import (
     Affiliation,
@@ -39,43 +36,17 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.node_place import NodePlace
-from smartfeeds.core.person import Person
 from smartfeeds.core.stores import parse_store
-from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.validators import KnownDocument, Validators
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
-from smartfeeds.features.accounts import rows as account_rows
-from smartfeeds.features.accounts.session import Session
-from smartfeeds.features.authoring import rows as file_rows
-from smartfeeds.features.bot import rows as chat_rows
-from smartfeeds.features.bot.chat import ChatRow
-from smartfeeds.features.callbacks import rows as callback_rows
-from smartfeeds.features.callbacks.registration import Callback, CallbackKind
-from smartfeeds.features.hub.requests import HUB
-from smartfeeds.features.mirrors import rows as stored_mirrors
-from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
-from smartfeeds.features.pages import river_rows
-from smartfeeds.features.polling import push_rows as source_push_rows
-from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.push_states import dump_details, new_push
-from smartfeeds.features.polling.push_targets import PushOffer, PushTarget
-from smartfeeds.features.polling.source import HostPause, PushKind, new_source
-from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
-from smartfeeds.features.prefetch import rows as enclosure_rows
-from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
-from smartfeeds.features.presence import rows as contact_rows
-from smartfeeds.features.privacy import rows as privacy_rows
-from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureSettings
-from smartfeeds.features.privacy.rows import PersonRow
-from smartfeeds.service.personal import PersonalData
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import digest
-from store.test_files import DIGEST, FILE_ID, feed_file, link
-from store.values import item, node, read_payload, subscription, view
+from smartfeeds.store.sql_tables import FILE
+from store.values import feed_file, item, link, node, read_payload, subscription, view
 from support.postgres import PostgresServer
 
 ITEMS = 100_000
@@ -97,26 +68,39 @@ _TRANSACTIONS = ("self", "tx")
 _SORTED = ("documents_with", "Scan (gap) on mark")
 # Partial indexes with a few rows, which may be read as a whole.
 _SHORT = ("node_deleted", "node_stale", "subscription_pending")
+
+
+def _load_plans() -> dict[str, ModuleType]:
+    """The modules `plans.py` of the tests of features, by feature: `read` and `write` run its statements, and the
+    constants are as those here, without the name of the feature."""
+    modules = {}
+    for path in sorted((Path(__file__).parents[1] / "features").glob("*/plans.py")):
+        spec = spec_from_file_location(f"plans_of_{path.parent.name}", path)
+        assert spec is not None and spec.loader is not None
+        modules[path.parent.name] = module_from_spec(spec)
+        spec.loader.exec_module(modules[path.parent.name])
+    return modules
+
+
+PLANS = _load_plans()
+
+
+def _of_features(constant: str) -> dict[str, str]:
+    return {
+        f"{feature}.{name}": reason
+        for feature, plans in PLANS.items()
+        for name, reason in getattr(plans, constant, {}).items()
+    }
+
+
 # What sorts a few rows, and how many. Functions of a feature have its name before theirs.
-_FEW = {
+_FEW = _of_features("FEW") | {
     "pending_nodes": "nodes with requests",
-    "polling.sources_of": "sources of a node",
-    "polling.entries": "entries of a source, at most some thousand",
-    "polling.trim_entries": "entries of a source, at most some thousand",
 }
 # What reads or sorts a whole table, and why it may.
-_WHOLE = {
-    "privacy.mention_rows": "an erasure reads each table that may name the person, once",
-    "privacy.text_rows": "an erasure reads each table that may name the person, once",
-    "privacy.nodes_created_by": "an erasure reads all nodes, because deleted ones count too",
+_WHOLE = _of_features("WHOLE") | {
     "totals": "for statistics; the cost is that of the nodes",
     "changed_nodes": "sorts the hidden nodes that a user may read",
-    "polling.sources_of_list": "the cost is that of the sources",
-    "polling.named_after": "the cost is that of the sources",
-    "polling.sources_naming": "the cost is that of the sources, when one is added or looked up by its address",
-    "polling.states": "the cost is that of the sources, or of the subscriptions to hubs",
-    "polling.pull_back": "the cost is that of the sources, at the start of the service",
-    "polling.without_source": "the cost is that of the subscriptions to hubs",
 }
 
 _FILL = """
@@ -142,13 +126,6 @@ INSERT INTO affiliation (node_no, jid, affiliation)
 SELECT 1 + n % 4, 'u' || n || '@x', 'member' FROM generate_series(1, 2000) n;
 INSERT INTO affiliation (node_no, jid, affiliation)
 SELECT n, 'a' || n % 500 || '@x', CASE WHEN n % 2 = 0 THEN 'owner' ELSE 'outcast' END FROM generate_series(6, 5000) n;
-INSERT INTO source (node, first_url, url, host, configured, owner, created_us, state, reason, since_us, settings,
-    progress)
-SELECT 'feed' || n, n, n, 'h', 0, '', 1, 'polled', '', 1, '{}', '{}' FROM generate_series(1, 1000) n;
-INSERT INTO source_entry (source_no, identity, link, item_id, digest, presence)
-SELECT n, n, '', n, '', 0 FROM generate_series(1, 1000) n;
-INSERT INTO source_push (source_no, token, state, created_us, since_us, reason, host, url, details)
-SELECT n, n, 'active', 1, 1, '', '', '', 'DETAILS' FROM generate_series(1, 1000) n;
 -- A deleted node, whose rows are still to be removed.
 INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher, payload)
 VALUES (5, 'i', 1, 1, 0, 0, 1, 1, 1, 'a@x', '');
@@ -227,11 +204,7 @@ class RecordingSession(PostgresSession):
 
 
 # A value for each type of a parameter of `ReadTx`.
-PERSON = Person("u4@x.example")
-PERSONAL = all_use_cases().hooks.personal_data
 ITEM = Item(2, "i2", 1, 1, b"", "a@x")
-TARGET = PushTarget(PushKind.HUB, "https://a.example/hub", "https://a.example/f", "", "")
-SOURCE_PUSH = new_push(1, PushOffer((TARGET,)), "token", "s", 5)
 SAMPLES: dict[object, object] = {
     int: 1,
     str: "feed1",
@@ -244,19 +217,16 @@ SAMPLES: dict[object, object] = {
     Collection[int]: (901, 902),  # not read before
     Sequence[str]: ("i2", "i4"),
     Sequence[View]: [view("kind=new"), view("q=fox")],
-    Sequence[EntryKey]: [EntryKey("one", "x.example")],
     Sequence[Touch]: [Touch("feed2", "a@x", ("i1",), feed="feed1")],
     View: view("kind=new"),
     Slice: Slice(SMART, 10),
     Order: Order.MODIFIED,
     Item: ITEM,
-    Person: PERSON,
-    PersonalData: PERSONAL,
     FeedFile: feed_file(1),
     Consumer: Consumer(1, PUSH),
-    CallbackKind: HUB,
-    ListKind: ListKind.DENY,
 }
+for _plans in PLANS.values():
+    SAMPLES.update(getattr(_plans, "SAMPLES", {}))
 
 
 def read_each(tx: ReadTx) -> None:
@@ -319,13 +289,11 @@ def read_more(tx: ReadTx) -> None:
     tx.changed_nodes(None, 10)
     for jid in (None, "u4@x"):
         tx.changed_nodes(jid, 10, NodePlace(5, "x"))
-    river_rows.changed_items(tx, 50, Edge(30_000, 60_000))
     tx.pending_nodes(None, 10, now_us=5)
-    callback_rows.due(tx, HUB, 5, 10, without_hosts=("a",))
-    callback_rows.count(tx, HUB, node_no=1)
-    callback_rows.count(tx, HUB, host="h")
-    enclosure_rows.known(tx, ("a",), complete=False)
     tx.look_ahead([Touch("feed1", "u4@x", ("i2",), feed="feed2", cursors=())])
+    for plans in PLANS.values():
+        if hasattr(plans, "read"):
+            plans.read(tx)
 
 
 def publish_one(tx: WriteTx) -> None:
@@ -342,12 +310,13 @@ def write_each(tx: WriteTx) -> None:
     _write_nodes(tx)
     _write_deliveries(tx)
     _write_records(tx)
-    _write_sources(tx)
-    _write_erasures(tx)
+    for plans in PLANS.values():
+        if hasattr(plans, "write"):
+            plans.write(tx)
 
 
 def _write_items(tx: WriteTx) -> None:
-    file_rows.put(tx, feed_file(1))
+    tx.db.run(FILE.replace, feed_file(1))
     stored = tx.put_item(1, item("new", 60_000, f"by=a {link()}"))
     tx.put_item(1, stored._replace(modified_us=60_001, revision=2, payload=b"| fox"))
     old = tx.item(1, "i2")
@@ -360,10 +329,10 @@ def _write_items(tx: WriteTx) -> None:
     tx.index_node(1)
     tx.put_item(1, stored._replace(modified_us=60_101, revision=3, payload=b"by=b | hound"))
     tx.index_some(10)
-    file_rows.set_owner(tx, feed_file(1), "b@x")
-    file_rows.remove(tx, feed_file(1))
-    file_rows.known_digests(tx, [DIGEST])
-    file_rows.is_used(tx, feed_file(1)._replace(file_id=FILE_ID))
+
+    tx.rename_item(1, 2, "renamed", "")
+    tx.replace_content(2, b"", b"")
+    tx.forget_versions(1, ITEM)
 
 
 def _write_people(tx: WriteTx) -> None:
@@ -373,13 +342,6 @@ def _write_people(tx: WriteTx) -> None:
     tx.put_subscription(made._replace(state=SubscriptionState.PENDING))
     tx.remove_subscription(made.sub_no)
     tx.count_request_form(1, ["a@x"], 5, 4)
-    contact = Contact("feeds.example.org", "a@x", ContactState.ASKED)
-    contact_rows.put(tx, contact)
-    contact_rows.remove(tx, contact)
-    privacy_rows.add_blocks(tx, ListKind.DENY, ["evil.example"])
-    privacy_rows.add_blocks(tx, ListKind.ALLOW, ["good.example"])
-    tx.refusal("a@x", "x")
-    privacy_rows.remove_blocks(tx, ListKind.DENY, ["evil.example"])
 
 
 def _write_nodes(tx: WriteTx) -> None:
@@ -409,70 +371,13 @@ def _write_deliveries(tx: WriteTx) -> None:
     tx.remove_events([event.event_no])
     tx.put_purge(OpenPurge(1, 5, "a@x"))
     tx.remove_purge(1)
-    callback = Callback(HUB.name, 1, "https://r.example/cb", "https://f.example/", "r.example", 10, 500)
-    stored = callback_rows.put(tx, callback)
-    callback_rows.put(tx, stored)
-    callback_rows.note_deliveries(tx, [(stored.callback_no, 5, "ok")])
-    callback_rows.remove(tx, stored.callback_no)
 
 
 def _write_records(tx: WriteTx) -> None:
-    account_rows.add_token(tx, Token("t", b"d" * 32, "a@x", TokenScope.READ, "*", "", 1))
-    account_rows.put_session(tx, Session("s", b"d" * 32, "a@x", TokenScope.READ, "*", "t", "", 1, 1, 5, 5))
-    account_rows.remove_session(tx, "s")
-    account_rows.remove_token(tx, "t")
-    mirror = make_mirror(node="feed1", address="xmpp:b.example?;node=n")
-    stored_mirrors.put(tx, MirrorRow(mirror))
-    stored_mirrors.remove(tx, mirror.name)
     tx.put_redirect("gone", "xmpp:b.example?;node=n", "a@x")
     tx.remove_redirect("gone")
-    chat_rows.put(tx, ChatRow("a@x"))
-    chat_rows.remove(tx, "a@x")
     tx.put_document("r", "u", KnownDocument(Validators("u")))
     tx.remove_document("r", "u")
-
-
-def _write_sources(tx: WriteTx) -> None:
-    source = new_source("feed1", "https://a.example/f", 5)
-    number = source_rows.add(tx, source)
-    source_rows.due(tx, 5, 10)
-    source_rows.put(tx, source)
-    source_rows.pull_back(tx, 5)
-    source_rows.spread_overdue(tx, 5, 10)
-    source_rows.put_entry(tx, number, SourceEntry(EntryKey("one", "a.example"), "i2"))
-    (entry,) = source_rows.entries(tx, number)
-    source_rows.put_entry(tx, number, entry)
-    source_rows.trim_entries(tx, number, 1)
-    source_rows.put_host_pause(tx, HostPause("a.example", 5))
-    source_rows.remove_host_pause(tx, "a.example")
-    push = source_push_rows.put(tx, replace(SOURCE_PUSH, source_no=number))
-    source_push_rows.put(tx, push)
-    source_push_rows.spread_overdue(tx, 5, 10)
-    source_push_rows.remove(tx, push.push_no)
-    url = "https://a.example/1.mp3"
-    enclosure = enclosure_rows.add(
-        tx, Enclosure(0, url, "a.example:443", "d", "audio/mpeg", None, EnclosureState.WAITING, "", 5, 5)
-    )
-    enclosure_rows.put(tx, enclosure)
-    use = EnclosureUse(enclosure.enclosure_no, number, "i2", "feed1", 5)
-    enclosure_rows.put_use(tx, use)
-    enclosure_rows.remove_uses(tx, [use])
-    enclosure_rows.remove(tx, enclosure.enclosure_no)
-    enclosure_rows.add_arrival(tx, Arrival(0, 5, "feed1", "i2", url, 1, 1.0, ""), 1)
-    source_rows.remove(tx, number)
-
-
-def _write_erasures(tx: WriteTx) -> None:
-    privacy_rows.set_person_salt(tx, b"salt")
-    erased = next(ErasurePhase.__iter__())
-    privacy_rows.put_erasure(tx, Erasure(b"d" * 32, "u4@x", ErasureSettings(), erased, 0, 5, None, Counter(), {}))
-    tx.rename_item(1, 2, "renamed", "")
-    tx.replace_content(2, b"", b"")
-    tx.forget_versions(1, ITEM)
-    privacy_rows.remove_rows(tx, [PersonRow(PERSONAL.tables["chat"], "jid", ("a@x",), "a@x")])
-    privacy_rows.replace_texts(
-        tx, [PersonRow(PERSONAL.tables["purge"], "actor", (1,), "u4@x.example")], PERSON, "gone@x"
-    )
 
 
 @pytest.fixture
@@ -494,8 +399,10 @@ async def test_no_statement_reads_or_sorts_a_large_table(url: str, monkeypatch: 
     await store.open()
     with psycopg.connect(url, autocommit=True) as connection:
         facet = next(iter(next(iter(view("kind=new").facets(publishers=True)))))
-        fill = _FILL.replace("FACET", digest(facet).hex()).replace("DETAILS", dump_details(SOURCE_PUSH))
+        fill = _FILL.replace("FACET", digest(facet).hex())
         connection.execute(fill.encode())
+        for plans in PLANS.values():
+            connection.execute(getattr(plans, "FILL", "").encode())
     await store.write(write_each, touch=Touch("feed1", "b@x", ("i6",), 2, quota_of="b@x"))
     await store.read(read_each, touch=Touch("feed1", "b@x", ("i6",)))
     await store.read(read_more)

@@ -31,9 +31,9 @@ from smartfeeds.service.touches import touch_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.telemetry import REGISTRY
-from store.conftest import opened
 from store.values import add_feed, item, subscription, view
 from support.postgres_store import EmptyDatabase
+from support.stores import opened
 from support.waiting import HANG_S, in_vain, until, waiting
 from support.world import draft, entry
 

@@ -11,9 +11,9 @@ from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import Order
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.postgres import PostgresStore
-from store.conftest import opened
 from store.values import add_feed, item, read_payload
 from support.postgres_store import EmptyDatabase
+from support.stores import opened
 
 MOVES = 20  # fewer than the versions of a row that fit into the free half of a page
 

@@ -18,9 +18,9 @@ from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.telemetry import REGISTRY
-from store.conftest import opened
 from store.values import read_payload
 from support.postgres import PostgresServer, postgres_program
+from support.stores import opened
 from support.waiting import block_until
 
 ORDINARY = "ordinary"

@@ -18,9 +18,9 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_session import PostgresSession
-from store.conftest import opened
 from support.postgres import PostgresServer
 from support.postgres_store import EmptyDatabase, PooledSession
+from support.stores import opened
 from support.world import draft, entry
 
 ALICE, BOB, CAROL = (Jid(name, "example.org", "x") for name in ("alice", "bob", "carol"))

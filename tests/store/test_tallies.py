@@ -13,9 +13,9 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
-from store.conftest import opened
 from store.values import node, read_payload, subscription
 from support.postgres_store import EmptyDatabase
+from support.stores import opened
 from support.waiting import HANG_S, wait_for
 
 DOMAIN = "example.org"

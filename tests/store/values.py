@@ -1,13 +1,18 @@
 """The small language that the store's tests are written in: values that are not stored yet."""
 
+import hashlib
 from collections.abc import Callable
 
+from smartfeeds.core.files import FeedFile, file_id_of
 from smartfeeds.core.filters import EntryMeta, entry_facets
 from smartfeeds.core.model import Item, Node, NodeKind, Subscription, SubscriptionState
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import words
 from smartfeeds.core.view import Traits, View, parse_view
 from smartfeeds.store.base import WriteTx
+
+DIGEST = hashlib.sha256(b"photo").hexdigest()
+FILE_ID = file_id_of(DIGEST, "image/jpeg")
 
 
 def read_payload(payload: bytes) -> Traits:
@@ -58,3 +63,13 @@ def view(query: str) -> View:
     found = parse_view(query)
     assert found is not None
     return found
+
+
+def feed_file(node_no: int, owner: str = "alice@example.org", digest: str = DIGEST) -> FeedFile:
+    """An unused file of five bytes."""
+    return FeedFile(node_no, file_id_of(digest, "image/jpeg"), digest, "p.jpg", "image/jpeg", 5, owner, 1, 1)
+
+
+def link(file_id: str = FILE_ID) -> str:
+    """A payload that refers to a file."""
+    return f"| <link href='https://x.example/files/feed/{file_id}' rel='enclosure'/>"

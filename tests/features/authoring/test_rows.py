@@ -12,28 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.core.files import FeedFile, StoredFile, file_id_of, file_ids, media_type_of, safe_name
+from smartfeeds.core.files import StoredFile, file_ids, media_type_of, safe_name
 from smartfeeds.errors import StoreError
 from smartfeeds.features.authoring import rows as file_rows
 from smartfeeds.store import files
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.store.files import ABANDONED_S, BUFFER_BYTES, LOCK, NEW, FileFolder, PendingFile, copy_files
-from store.values import add_feed, item
+from store.values import DIGEST, FILE_ID, add_feed, feed_file, item, link
 from support.waiting import waiting
-
-DIGEST = hashlib.sha256(b"photo").hexdigest()
-FILE_ID = file_id_of(DIGEST, "image/jpeg")
-
-
-def feed_file(node_no: int, owner: str = "alice@example.org", digest: str = DIGEST) -> FeedFile:
-    """An unused file of five bytes."""
-    return FeedFile(node_no, file_id_of(digest, "image/jpeg"), digest, "p.jpg", "image/jpeg", 5, owner, 1, 1)
-
-
-def link(file_id: str = FILE_ID) -> str:
-    """A payload that refers to a file."""
-    return f"| <link href='https://x.example/files/feed/{file_id}' rel='enclosure'/>"
-
 
 # Rows.
 

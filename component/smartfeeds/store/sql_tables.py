@@ -1,6 +1,7 @@
 """The tables of the SQL store: their columns, and the statements over whole rows.
 
-Statements that select, join or change a part of a row are written where they are used. `sqlite.sql` is the schema.
+Statements that select, join or change a part of a row are written where they are used, and the tables of features in
+their `rows.py`. `sqlite.sql` is the schema.
 """
 
 from collections.abc import Collection
@@ -106,43 +107,8 @@ REQUEST_FORM = Table("request_form", "node_no, whom", "since_us, forms")
 
 CONTACT = Table("contact", "address, jid", "state")
 TOKEN = Table("token", "token_id", "digest, jid, scope, feed, label, created_us, expires_us")
-SESSION = Table(
-    "session",
-    "session_id",
-    "digest, jid, scope, feed, token_id, label, created_us, seen_us, expires_us, limit_us",
-)
-MIRROR = Table("mirror", "name", "configured, settings, state")
 REDIRECT = Table("redirect", "name", "uri, creator")
-CHAT = Table("chat", "jid", "room, settings")
 FILE = Table("file", "node_no, file_id", "digest, name, media_type, size_bytes, owner, created_us, unused_us")
 # Its statements match all files of an item, although file_id is a part of the primary key.
 FILE_USE = Table("file_use", "node_no, item_no", "file_id")
-CALLBACK = Table(
-    "callback",
-    "callback_no",
-    "kind, active, url, topic, node_no, host, reader, token_id, created_us, expires_us, settings, question, due_us,"
-    " tried_us, result",
-)
-SOURCE = Table(
-    "source",
-    "source_no",
-    "node, first_url, url, host, configured, owner, created_us, state, reason, since_us, due_us, polled_us, good_us,"
-    " settings, progress",
-)
-SOURCE_ENTRY = Table("source_entry", "entry_no", "identity, link, item_id, digest, presence", "source_no")
-SOURCE_HOST = Table("source_host", "host", "until_us, count")
-SOURCE_PUSH = Table(
-    "source_push",
-    "push_no",
-    "source_no, token, state, due_us, created_us, since_us, reason, host, url, details",
-)
-ENCLOSURE = Table(
-    "enclosure",
-    "enclosure_no",
-    "url, host, digest, media_type, length_bytes, state, reason, dated_us, since_us, failures, tried_us, asked_us,"
-    " total_bytes, etag, modified, condition, partial_bytes, night_us, night_bytes",
-)
-ENCLOSURE_USE = Table("enclosure_use", "enclosure_no, source_no, item_id", "node, dated_us")
-ARRIVAL = Table("arrival", "arrival_no", "at_us, node, item_id, url, size_bytes, seconds, reason")
 DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")
-ERASURE = Table("erasure", "digest", "jid, phase, place, report, started_us, ended_us")

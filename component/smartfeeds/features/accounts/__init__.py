@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def _row_readers() -> "tuple[RowReader, ...]":
-    from smartfeeds.features.accounts.rows import to_session
+    from smartfeeds.features.accounts.rows import SESSION, to_session
     from smartfeeds.store.row_readers import RowReader
     from smartfeeds.store.sql_records import to_token
-    from smartfeeds.store.sql_tables import SESSION, TOKEN
+    from smartfeeds.store.sql_tables import TOKEN
 
     return (
         RowReader(TOKEN, "token_id", TOKEN.columns, to_token),

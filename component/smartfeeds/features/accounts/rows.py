@@ -6,7 +6,13 @@ from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged
 from smartfeeds.store.sql_records import to_token
-from smartfeeds.store.sql_tables import SESSION, TOKEN
+from smartfeeds.store.sql_tables import TOKEN, Table
+
+SESSION = Table(
+    "session",
+    "session_id",
+    "digest, jid, scope, feed, token_id, label, created_us, seen_us, expires_us, limit_us",
+)
 
 
 def to_session(row: Row) -> Session:

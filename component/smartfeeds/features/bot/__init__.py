@@ -10,9 +10,8 @@ if TYPE_CHECKING:
 
 
 def _row_readers() -> "tuple[RowReader, ...]":
-    from smartfeeds.features.bot.rows import to_chat
+    from smartfeeds.features.bot.rows import CHAT, to_chat
     from smartfeeds.store.row_readers import RowReader
-    from smartfeeds.store.sql_tables import CHAT
 
     return (RowReader(CHAT, "jid", CHAT.columns, to_chat),)
 

@@ -4,7 +4,9 @@ from smartfeeds.features.bot.chat import ChatRow, dump_chat_settings, load_chat_
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged
-from smartfeeds.store.sql_tables import CHAT
+from smartfeeds.store.sql_tables import Table
+
+CHAT = Table("chat", "jid", "room, settings")
 
 
 def to_chat(row: Row) -> ChatRow:

@@ -9,7 +9,14 @@ from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.row_readers import RowReader
 from smartfeeds.store.rows import undamaged
-from smartfeeds.store.sql_tables import CALLBACK, none_of
+from smartfeeds.store.sql_tables import Table, none_of
+
+CALLBACK = Table(
+    "callback",
+    "callback_no",
+    "kind, active, url, topic, node_no, host, reader, token_id, created_us, expires_us, settings, question, due_us,"
+    " tried_us, result",
+)
 
 
 def to_callback(row: Row) -> Callback:

@@ -19,9 +19,8 @@ def _settings() -> tuple[Section, ...]:
 
 
 def _row_readers() -> "tuple[RowReader, ...]":
-    from smartfeeds.features.mirrors.rows import to_mirror
+    from smartfeeds.features.mirrors.rows import MIRROR, to_mirror
     from smartfeeds.store.row_readers import RowReader
-    from smartfeeds.store.sql_tables import MIRROR
 
     return (RowReader(MIRROR, "name", MIRROR.columns, to_mirror),)
 

@@ -4,7 +4,9 @@ from smartfeeds.features.mirrors.mirror import MirrorRow, dump_settings, dump_st
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged
-from smartfeeds.store.sql_tables import MIRROR
+from smartfeeds.store.sql_tables import Table
+
+MIRROR = Table("mirror", "name", "configured, settings, state")
 
 
 def to_mirror(row: Row) -> MirrorRow:

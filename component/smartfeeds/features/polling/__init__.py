@@ -28,10 +28,9 @@ def _metrics() -> tuple[type, ...]:
 
 
 def _row_readers() -> "tuple[RowReader, ...]":
-    from smartfeeds.features.polling.push_rows import to_push
-    from smartfeeds.features.polling.rows import to_source
+    from smartfeeds.features.polling.push_rows import SOURCE_PUSH, to_push
+    from smartfeeds.features.polling.rows import SOURCE, to_source
     from smartfeeds.store.row_readers import RowReader
-    from smartfeeds.store.sql_tables import SOURCE, SOURCE_PUSH
 
     return (
         RowReader(SOURCE, "url", SOURCE.columns, to_source),

@@ -10,7 +10,13 @@ from smartfeeds.features.polling.rows import SPREAD_FACTOR, SPREAD_MODULUS
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged
-from smartfeeds.store.sql_tables import SOURCE_PUSH, first_due
+from smartfeeds.store.sql_tables import Table, first_due
+
+SOURCE_PUSH = Table(
+    "source_push",
+    "push_no",
+    "source_no, token, state, due_us, created_us, since_us, reason, host, url, details",
+)
 
 _DUE = first_due(SOURCE_PUSH)
 _FOLLOWING = ", ".join(f"'{state.value}'" for state in PushState if state in FOLLOWING)

@@ -21,7 +21,16 @@ from smartfeeds.features.polling.source_entries import EntryKey, EntryPresence, 
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import CORRUPT, undamaged
-from smartfeeds.store.sql_tables import SOURCE, SOURCE_ENTRY, SOURCE_HOST, first_due, order_few_by
+from smartfeeds.store.sql_tables import Table, first_due, order_few_by
+
+SOURCE = Table(
+    "source",
+    "source_no",
+    "node, first_url, url, host, configured, owner, created_us, state, reason, since_us, due_us, polled_us, good_us,"
+    " settings, progress",
+)
+SOURCE_ENTRY = Table("source_entry", "entry_no", "identity, link, item_id, digest, presence", "source_no")
+SOURCE_HOST = Table("source_host", "host", "until_us, count")
 
 # Knuth, "The Art of Computer Programming" 6.4: the golden ratio spreads consecutive numbers evenly.
 _BY_NO = f"{SOURCE.select} WHERE source_no = ?"

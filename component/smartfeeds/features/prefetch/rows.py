@@ -6,7 +6,16 @@ from typing import Final
 from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
-from smartfeeds.store.sql_tables import ARRIVAL, ENCLOSURE, ENCLOSURE_USE, none_of
+from smartfeeds.store.sql_tables import Table, none_of
+
+ENCLOSURE = Table(
+    "enclosure",
+    "enclosure_no",
+    "url, host, digest, media_type, length_bytes, state, reason, dated_us, since_us, failures, tried_us, asked_us,"
+    " total_bytes, etag, modified, condition, partial_bytes, night_us, night_bytes",
+)
+ENCLOSURE_USE = Table("enclosure_use", "enclosure_no, source_no, item_id", "node, dated_us")
+ARRIVAL = Table("arrival", "arrival_no", "at_us, node, item_id, url, size_bytes, seconds, reason")
 
 _WAITING: Final = "state = 'waiting'"
 _ARRIVED: Final = "state = 'arrived'"

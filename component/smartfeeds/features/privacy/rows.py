@@ -12,7 +12,9 @@ from smartfeeds.service.personal import JidUse, PersonalData, PersonalTable
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import digest, to_items
-from smartfeeds.store.sql_tables import ERASURE, ITEM_ROW, without_index
+from smartfeeds.store.sql_tables import ITEM_ROW, Table, without_index
+
+ERASURE = Table("erasure", "digest", "jid, phase, place, report, started_us, ended_us")
 
 # Columns with bytes: SQL compares them as they are, so every row is read.
 _BYTES = frozenset({("document", "content")})

@@ -18,7 +18,7 @@ from jinja2 import Environment
 
 from smartfeeds.app.sides import all_resources
 from smartfeeds.core.options import REFUSED_MODELS
-from smartfeeds.features.administration.page_lists import OPTION_LABELS
+from smartfeeds.features.administration.pages import OPTION_LABELS
 from smartfeeds.texts import ERROR_CONTEXT
 
 PACKAGE = Path(__file__).parents[1] / "component" / "smartfeeds"
@@ -48,7 +48,7 @@ ERROR_MODULES = (
         for path in (
             *("accounts/listing.py", "accounts/pages.py", "accounts/sessions.py", "accounts/sign_ins.py"),
             *("accounts/tokens.py", "administration/http.py"),
-            *("accounts/resources.py", "administration/page_lists.py", "administration/tables.py"),
+            *("accounts/resources.py", "administration/tables.py"),
             *("administration/pages.py", "administration/plots.py", "authoring/editor.py", "authoring/requests.py"),
             *("authoring/parts.py", "authoring/uploads.py", "conflicts/http.py", "conflicts/requests.py"),
         )

@@ -13,8 +13,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.administration.page_lists import View, shared
-from smartfeeds.features.administration.pages import query_of, read_view, with_problem
+from smartfeeds.features.administration.pages import View, query_of, read_view, shared, with_problem
 from smartfeeds.features.pages.frame import Frame, frame_of, page_reply
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import STATUSES

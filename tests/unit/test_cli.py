@@ -454,42 +454,6 @@ def test_sub_list_without_subscriptions_is_an_empty_list(ready: Run) -> None:
     assert "no such subscriptions" in ready("sub", "list").stderr
 
 
-def test_backup_is_a_database_of_its_own(ready: Run) -> None:
-    Path("news.xml").write_text(ATOM)
-    ready("import", "news.xml", "--node", "news")
-
-    ready("backup", "copy.db")
-    ready("node", "create", "later")
-
-    with sqlite3.connect("copy.db") as copy:
-        assert copy.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    copy.close()
-    Path("copy.toml").write_text(Path("smartfeeds.toml").read_text().replace("smartfeeds.db", "copy.db"))
-    assert [row["node"] for row in json.loads(ready("node", "list", "--json", "--config", "copy.toml").stdout)] == [
-        "news"
-    ]
-
-
-def test_backup_has_the_files_of_the_configured_folder(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[OPS-092]"""
-    monkeypatch.setenv("SMARTFEEDS_STORE__FILES", "elsewhere")
-    Path("elsewhere/ab").mkdir(parents=True)
-    Path("elsewhere/ab/picture").touch()
-    ready("node", "create", "news")
-
-    ready("backup", "copy.db")
-
-    assert Path("copy.db-files/ab/picture").exists()
-
-
-def test_database_and_its_backup_are_for_the_owner_alone(ready: Run) -> None:
-    """They hold what is in closed nodes, and who follows what."""
-    ready("node", "create", "news")
-    ready("backup", "copy.db")
-
-    assert [stat.S_IMODE(Path(name).stat().st_mode) for name in ("smartfeeds.db", "copy.db")] == [0o600, 0o600]
-
-
 @pytest.mark.parametrize(("mode", "state"), [(0o600, "ok"), (0o604, "fix")])
 def test_doctor_looks_who_can_read_the_configuration_with_the_secret(ready: Run, mode: int, state: str) -> None:
     Path("smartfeeds.toml").chmod(mode)

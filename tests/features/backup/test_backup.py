@@ -1,7 +1,9 @@
 """Copies of databases that are in use."""
 
 import asyncio
+import json
 import sqlite3
+import stat
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -83,3 +85,38 @@ def test_backup_that_cannot_be_written_names_the_file(run: Run, target: str, rea
     Path("news.xml").touch()
     error = run("backup", target, code=Exit.CONFIG).stderr
     assert error.startswith(f"smartfeeds: cannot write the backup {target}: {reason}")
+
+
+def test_backup_is_a_database_of_its_own(ready: Run) -> None:
+    ready("node", "create", "news")
+
+    ready("backup", "copy.db")
+    ready("node", "create", "later")
+
+    with sqlite3.connect("copy.db") as copy:
+        assert copy.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    copy.close()
+    Path("copy.toml").write_text(Path("smartfeeds.toml").read_text().replace("smartfeeds.db", "copy.db"))
+    assert [row["node"] for row in json.loads(ready("node", "list", "--json", "--config", "copy.toml").stdout)] == [
+        "news"
+    ]
+
+
+def test_backup_has_the_files_of_the_configured_folder(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[OPS-092]"""
+    monkeypatch.setenv("SMARTFEEDS_STORE__FILES", "elsewhere")
+    Path("elsewhere/ab").mkdir(parents=True)
+    Path("elsewhere/ab/picture").touch()
+    ready("node", "create", "news")
+
+    ready("backup", "copy.db")
+
+    assert Path("copy.db-files/ab/picture").exists()
+
+
+def test_database_and_its_backup_are_for_the_owner_alone(ready: Run) -> None:
+    """They hold what is in closed nodes, and who follows what."""
+    ready("node", "create", "news")
+    ready("backup", "copy.db")
+
+    assert [stat.S_IMODE(Path(name).stat().st_mode) for name in ("smartfeeds.db", "copy.db")] == [0o600, 0o600]

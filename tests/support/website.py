@@ -10,7 +10,6 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from smartfeeds.core.times import format_datetime
-from smartfeeds.features.documents.ess import write_ess
 
 US = 1_000_000
 BUILD_S = 1_304_942_400  # the clock of `World` begins here
@@ -45,6 +44,8 @@ class Site:
             f"<entry><id>{entry_id}</id><title>{title}</title><updated>{format_datetime(time_s * US)}</updated></entry>"
             for (entry_id, title, _minutes), time_s in zip(entries, times, strict=True)
         )
+        from smartfeeds.features.documents.ess import write_ess  # only tests of sources with ESS files need it
+
         feed = f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:{name}</id><title>{name}</title>{written}</feed>'
         self.pages[f"/{name}.xml"] = feed.encode()
         titles = [(title, time_s * US) for (_id, title, _minutes), time_s in zip(entries, times, strict=True)]

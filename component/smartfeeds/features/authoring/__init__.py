@@ -35,4 +35,4 @@ def _hooks() -> "Hooks":
     return HOOKS
 
 
-AUTHORING = Feature("authoring", needs=("documents", "pages"), use_cases=_use_cases, http=_http, run=_run, hooks=_hooks)
+AUTHORING = Feature("authoring", needs=("pages",), use_cases=_use_cases, http=_http, run=_run, hooks=_hooks)

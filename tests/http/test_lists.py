@@ -1,18 +1,14 @@
-"""All feeds over HTTP: a list in pages, OPML and NNO of all of them."""
+"""All feeds over HTTP: a list in pages, and OPML of all of them."""
 
 import asyncio
-import json
 import threading
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.token import TokenScope
-from smartfeeds.features.documents import http as nno_lists
-from smartfeeds.features.documents.ess import dumb_checksum, read_nno
+from smartfeeds.features.documents.ess import read_nno
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import SourceSettings, new_source
@@ -20,7 +16,6 @@ from smartfeeds.formats.opml import read_outline
 from smartfeeds.http import lists
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.routes import Handlers
-from smartfeeds.service.requests import PullFeed
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, DOMAIN
@@ -30,8 +25,6 @@ from support.web import Got, Web, WebStarter
 pytestmark = pytest.mark.shared
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
-GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "ess" / "golden.json").read_text("utf-8"))
-NNO = next(file for file in GOLDEN["ess_nno"]["files"] if file["name"] == "nno-1.nno")
 US = 1_000_000
 
 
@@ -265,14 +258,6 @@ async def test_a_list_holds_what_its_reader_may_know_of(start_web: Any) -> None:
         assert sorted(urls) == [f"{web.origin}/feeds/{name}.rss" for name in expected], who
 
 
-async def test_a_feed_that_asks_for_approval_is_listed_but_not_in_the_nno(web: Web) -> None:
-    """[SF-111] [ESS-023] Who may know of a feed but not read it learns nothing of its entries."""
-    await web.component.create(ALICE, "asked", access_model="authorize")
-    await web.component.publish(ALICE, "asked", "x")
-    assert names(await web.get("/feeds/")) == ["asked"]
-    assert read_nno((await web.get("/feeds.nno")).body).entries == ()
-
-
 # OPML.
 
 
@@ -321,121 +306,7 @@ async def test_a_whole_list_is_made_once_for_all_who_ask_at_once(web: Web, monke
     assert len(asked) == 1
 
 
-# NNO.
-
-
-async def test_nno_is_golden_to_the_byte(web: Web) -> None:
-    """[ESS-002] [ESS-003] [ESS-017] [ESS-025] The newest entries by the times of their feeds, newest first, under the
-    address of the feed's RSS document; the comma in a name is written as %2C [A-107]."""
-    web.component.clock.now_us = 1_400_000_000 * US
-    feeds = [("first", NNO["input"][0]), ("second", NNO["input"][1]), ("a,b", NNO["input"][2])]
-    expected = NNO["text"]
-    for name, one in feeds:
-        await web.component.create(ALICE, name)
-        await web.component.publish(ALICE, name, "older", dated("older", one["time"] - 1_000_000))
-        await web.component.publish(ALICE, name, "newest", dated(one["title"], one["time"]))
-        expected = expected.replace(one["url"], f"{web.origin}/feeds/{name.replace(',', '%2C')}.rss")
-    web.component.clock.now_us = NNO["now"] * US
-    got = await web.get("/feeds.nno?max=3")
-    assert got.body == expected.encode()
-    assert (got.status, got.header("Content-Type")) == (200, NNO["content_type"])
-
-
-async def test_nno_holds_the_youngest_of_all(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[ESS-018] As many as max says; a feed that nothing new came into is not even looked at."""
-    monkeypatch.setattr(nno_lists, "READ_AT_ONCE", 2)
-    monkeypatch.setattr(nno_lists, "NEWEST", 3)
-    feeds = [f"f{number}" for number in range(8)]
-    await web.component.many_nodes([*feeds, "empty"])
-    for name in (*feeds[4:], *feeds[:4]):
-        web.component.clock.advance(60)
-        await web.component.publish(ALICE, name, f"of {name}")
-    service, pulled = web.component.app.service, []
-    handle = service.handle
-
-    async def counted(request: Any) -> Any:
-        pulled.extend([request.node] if isinstance(request, PullFeed) else [])
-        return await handle(request)
-
-    monkeypatch.setattr(service, "handle", counted)
-    for wanted, expected in ((3, "3 2 1"), (100, "3 2 1 0 7 6 5 4"), (0, "")):
-        entries = read_nno((await web.get(f"/feeds.nno?max={wanted}")).body).entries
-        assert [entry.checksum for entry in entries] == [dumb_checksum(f"of f{n}") for n in expected.split()]
-        assert len(pulled) == {3: 4, 100: 8, 0: 0}[wanted]
-        pulled.clear()
-
-
-async def test_nno_has_several_entries_of_one_feed(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[ESS-017] The newest entries of all feeds: the golden result as NNO, for every max."""
-    monkeypatch.setattr(nno_lists, "FIRST_READ", 2)
-    monkeypatch.setattr(nno_lists, "READ_AT_ONCE", 2)
-    await web.component.many_nodes(["busy", "calm", "old", "closed"])
-    await web.component.configure(ALICE, "closed", access_model="whitelist")
-    history = ["old"] * 9 + ["busy"] * 7 + ["calm", "closed"] + ["busy"] * 5 + ["calm"]
-    entries: list[tuple[str, str]] = []
-    for number, name in enumerate(history):
-        web.component.clock.advance(60)
-        await web.component.publish(ALICE, name, f"{name} {number}")
-        entries.insert(0, (name, f"{name} {number}"))
-    await web.component.retract(ALICE, "busy", "busy 20")
-    entries.remove(("busy", "busy 20"))
-    public = [(name, title) for name, title in entries if name != "closed"]
-    token = await bearer(web, ALICE, TokenScope.READ, "*")
-    for most in (0, 1, 3, 6, 8, 14, 21, 1_000):
-        for readable, headers in ((public, {}), (entries, {"Authorization": token})):
-            web.component.clock.advance(20)  # the list is kept for a while
-            got = read_nno((await web.get(f"/feeds.nno?max={most}", Host="other.example", **headers)).body)
-            expected = [(f"http://other.example/feeds/{name}.rss", dumb_checksum(title)) for name, title in readable]
-            assert [(entry.feed_url, entry.checksum) for entry in got.entries] == expected[:most], (most, headers)
-            times = [entry.time_s for entry in got.entries]
-            assert times == sorted(times, reverse=True)
-
-
-@pytest.mark.parametrize("most", ["-1", "x", "1.5"])
-async def test_max_of_nno_is_a_number(web: Web, most: str) -> None:
-    assert (await web.get(f"/feeds.nno?max={most}")).status == 400
-
-
-async def test_nno_of_a_feed_names_the_feeds_of_its_entries(web: Web) -> None:
-    """[ESS-017] [ESS-023] Its own address, or that of the feed in atom:source; access is that of the feed."""
-    await web.component.create(ALICE, "mixed")
-    await web.component.publish(ALICE, "mixed", "own")
-    copied = dated("copied", 1_700_000_000).replace(
-        "</entry>", '<source><link rel="self" href="https://a.example/feed.xml"/><title>A</title></source></entry>'
-    )
-    await web.component.publish(ALICE, "mixed", "copied", copied)
-    got = await web.get("/feeds/mixed.nno", Host="other.example")
-    assert got.header("Content-Type") == "application/nno"
-    addresses = {one.feed_url for one in read_nno(got.body).entries}
-    assert addresses == {"http://other.example/feeds/mixed.rss", "https://a.example/feed.xml"}
-    assert len(read_nno((await web.get("/feeds/mixed.nno?max=1")).body).entries) == 1
-    await web.component.configure(ALICE, "mixed", access_model="whitelist")
-    assert (await web.get("/feeds/mixed.nno")).status == (await web.get("/feeds/mixed.atom")).status == 404
-
-
-async def test_nno_is_made_once_and_cut(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[ESS-017] [xep-map 249] Whatever max says, however it is packed and under whatever address it is asked for."""
-    feeds = [f"f{number}" for number in range(5)]
-    await web.component.many_nodes(feeds)
-    for name in feeds:
-        web.component.clock.advance(60)
-        await web.component.publish(ALICE, name, f"of {name}")
-    service, asked = web.component.app.service, []
-    handle = service.handle
-
-    async def counted(request: Any) -> Any:
-        asked.append(request)
-        return await handle(request)
-
-    monkeypatch.setattr(service, "handle", counted)
-    assert len(read_nno((await web.get("/feeds.nno")).body).entries) == 5
-    once = len(asked)
-    for wanted in range(5):
-        entries = read_nno((await web.get(f"/feeds.nno?max={wanted}", Accept_Encoding="gzip")).body).entries
-        assert [entry.checksum for entry in entries] == [dumb_checksum(f"of f{4 - n}") for n in range(wanted)]
-    other = read_nno((await web.get("/feeds.nno?max=1", Host="other.example")).body).entries
-    assert [entry.feed_url for entry in other] == ["http://other.example/feeds/f4.rss"]
-    assert len(asked) == once
+# What is kept.
 
 
 def kept_by(web: Web) -> ByteCache[Any, Any]:
@@ -465,33 +336,7 @@ async def test_whole_lists_that_are_old_are_forgotten(web: Web) -> None:
     assert len(kept_by(web)) == 1
 
 
-async def test_nno_leaves_deleted_entries_out(web: Web) -> None:
-    """[SF-013] The youngest entry that is still there, however many behind it are not."""
-    await make(web, "a b")
-    for number in range(12):
-        web.component.clock.advance(60)
-        await web.component.publish(ALICE, "a", f"i{number}")
-    for number in range(1, 12):
-        await web.component.retract(ALICE, "a", f"i{number}")
-    await web.component.publish(ALICE, "b", "gone")
-    await web.component.retract(ALICE, "b", "gone")
-    entries = read_nno((await web.get("/feeds.nno")).body).entries
-    assert [(entry.feed_url, entry.checksum) for entry in entries] == [
-        (f"{web.origin}/feeds/a.rss", dumb_checksum("i0"))
-    ]
-
-
-async def test_nno_holds_feeds_only(web: Web) -> None:
-    """[ESS-002] Nodes of other kinds have no entries with titles and times."""
-    await web.component.create(ALICE, "generic", kind="generic")
-    await web.component.publish(ALICE, "generic", "x")
-    assert read_nno((await web.get("/feeds.nno")).body).entries == ()
-
-
-@pytest.mark.parametrize(("path", "module"), [("/feeds.opml", lists), ("/feeds.nno", nno_lists)])
-async def test_documents_of_all_feeds_are_written_in_a_thread(
-    web: Web, path: str, module: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_document_of_all_feeds_is_written_in_a_thread(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand feeds take 0.2 s, in which the event loop serves other requests."""
     await make(web, "a b")
     threads = []
@@ -501,6 +346,6 @@ async def test_documents_of_all_feeds_are_written_in_a_thread(
         return document(*values, **options)
 
     document = lists.document_reply
-    monkeypatch.setattr(module, "document_reply", write)
-    assert (await web.get(path)).status == 200
+    monkeypatch.setattr(lists, "document_reply", write)
+    assert (await web.get("/feeds.opml")).status == 200
     assert len(threads) == 1 and threads[0] is not threading.main_thread()

@@ -20,7 +20,7 @@ from support.entries import items
 from support.routes import document
 from support.validity import atom_faults, json_feed_faults, opml_faults, rss092_faults, rss_faults
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 NOW_US = 1_700_000_000_000_000
 # What a document completes.
 ADDED = {

@@ -22,7 +22,7 @@ from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.opml import ITEM_ID, NOTE, read_outline
 from support.shell import Run, shell_in
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 DOCUMENTS = sorted(path for folder in ("data", "data-own") for path in (CORPUS / folder).iterdir())
 # A document with 4,000 items is of one form throughout: this many of them are every form that it has.
 MOST_ITEMS = 200

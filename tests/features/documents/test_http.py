@@ -24,7 +24,7 @@ from support.web import Web, WebStarter
 pytestmark = pytest.mark.shared
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
-GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "ess" / "golden.json").read_text("utf-8"))
+GOLDEN = json.loads((Path(__file__).parents[2] / "data" / "ess" / "golden.json").read_text("utf-8"))
 FILES = {file["name"]: file for file in GOLDEN["ess_nno"]["files"]}
 US = 1_000_000
 TYPES = {

@@ -14,7 +14,7 @@ from smartfeeds.formats.payload import complete_entry, shape_of
 
 DATA = Path(__file__).parent / "data-own"
 NAMES = sorted(path.name for path in DATA.iterdir())
-DEMO = (files("smartfeeds") / "demo" / "planet.xml").read_bytes()
+DEMO = (files("smartfeeds") / "features" / "demo" / "planet.xml").read_bytes()
 
 
 def read(name):

@@ -9,7 +9,7 @@ from support.service import running, write_config
 from support.talk import ask, hear, next_from, say, text_of
 from support.waiting import wait_for
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 PS = "http://jabber.org/protocol/pubsub"
 
 

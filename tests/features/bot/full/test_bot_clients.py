@@ -12,7 +12,7 @@ from smartfeeds.features.demo.process import HOST
 from support.servers import TestServer
 from support.service import running, write_config
 
-SCRIPT = Path(__file__).parent / "js" / "chat.js"
+SCRIPT = Path(__file__).parents[3] / "integration" / "js" / "chat.js"
 DEADLINE_S = 40.0
 
 

@@ -2,12 +2,11 @@
 
 import pytest
 
+from features.bot.test_rooms import MUC_USER, ROOM, invite, presence, rooms_in_store, say
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.bot import Bot
 from support.chat import body_of, deliver, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, EVE, Component, Starter, bare
-
-from .test_bot_rooms import MUC_USER, ROOM, invite, presence, rooms_in_store, say
 
 INVITE = f"<x xmlns='{MUC_USER}'><invite from='{bare(CAROL)}'/></x>"
 

@@ -6,14 +6,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from features.bot.test_rooms import ROOM, presence, rooms_in_store, say
 from features.cluster.processes import joined
 from smartfeeds.features.bot.bot import Bot
 from smartfeeds.features.bot.rooms import Room, Rooms
 from support.chat import body_of, deliver
 from support.component import ALICE, BOB, Component, Starter
 from support.waiting import until
-
-from .test_bot_rooms import ROOM, presence, rooms_in_store, say
 
 pytestmark = pytest.mark.parametrize("engine", ["postgres"], indirect=True)
 SELF = ("feeds", "none", "110")

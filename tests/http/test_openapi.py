@@ -131,7 +131,9 @@ def test_operation_documents_what_follows_from_its_fields() -> None:
     """[SF-112] A new route needs no other line: statuses, security and the body come from the operation."""
     body = {ATOM: {"type": "string"}}
     operation = Operation("x", "An x", {200: {}}, errors=(409,), body=body, scope=TokenScope.ADMIN)
-    paths = document_of([("GET", "/x", Operation("y", "A y", {200: {}})), ("PUT", "/x/{name}/", operation)])["paths"]
+    paths = document_of([("GET", "/x", Operation("y", "A y", {200: {}})), ("PUT", "/x/{name}/", operation)], ())[
+        "paths"
+    ]
     assert list(paths["/x"]["get"]["responses"]) == ["200", "400", "401", "503"]
     put = paths["/x/{name}/"]["put"]
     assert list(put["responses"]) == ["200", *map(str, (400, 401, 403, 404, 408, 409, 413, 415, 503))]

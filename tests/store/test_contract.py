@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure, Pause, SentBatch
 from smartfeeds.core.model import (
     AUDIENCE_CHANGE,
@@ -26,7 +25,6 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from store.values import add_feed, ids, item, node, subscription, view
@@ -515,33 +513,6 @@ async def test_subscription_numbers_are_never_given_out_again(store: Store) -> N
     await store.write(lambda tx: tx.remove_subscription(first.sub_no))
     second = await store.write(lambda tx: tx.put_subscription(subscription(made.node_no, "bob@x")))
     assert second.sub_no > first.sub_no
-
-
-# Block lists
-
-
-async def test_blocks_version_grows_with_each_change_of_the_lists(store: Store) -> None:
-    """It is 0 while nobody was ever refused, and an aborted change leaves it as it is."""
-    name = "eve@example.org"
-
-    def fail(tx: WriteTx) -> None:
-        privacy_rows.add_blocks(tx, ListKind.DENY, [name])
-        raise FeedError(Condition.CONFLICT)
-
-    versions = [await store.read(lambda tx: tx.blocks_version())]
-    await store.write(lambda tx: privacy_rows.add_blocks(tx, ListKind.DENY, [name]))
-    versions.append(await store.read(lambda tx: tx.blocks_version()))
-    await store.write(lambda tx: privacy_rows.remove_blocks(tx, ListKind.DENY, [name]))
-    versions.append(await store.read(lambda tx: tx.blocks_version()))
-    with pytest.raises(FeedError):
-        await store.write(fail)
-
-    assert versions[0] == 0 < versions[1] < versions[2]
-    assert await store.read(lambda tx: (tx.blocks_version(), privacy_rows.blocks(tx, ListKind.DENY))) == (
-        versions[2],
-        [],
-    )
-    assert await store.read(lambda tx: tx.refusal(name, "example.org")) is None
 
 
 # Items

@@ -1,5 +1,7 @@
 """One document with and without sync data, by imports, sources and mirrors, in any order: one item for each entry."""
 
+# needs: mirrors, polling, privacy
+
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field

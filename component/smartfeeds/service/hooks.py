@@ -21,7 +21,8 @@ class Origin(NamedTuple):
 
     The ids of its items are made of `first_address` and their own ids (`formats.atom.digest_id`); empty: they are the
     ids of the items. Readers of the node do not see an origin that is not `shown`. A subscription list names those
-    that are `listed`, for others to follow.
+    that are `listed`, for others to follow. `quiet_us` are the first and the last key of the items that came with its
+    first document: people are not told of each of them.
     """
 
     address: str
@@ -29,6 +30,7 @@ class Origin(NamedTuple):
     first_address: str = ""
     shown: bool = True
     listed: bool = False
+    quiet_us: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

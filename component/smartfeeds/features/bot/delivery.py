@@ -39,7 +39,6 @@ from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.render import Links, render_item, render_list
 from smartfeeds.features.bot.schedule import due_us
 from smartfeeds.features.bot.stanzas import MessageKind, OutgoingChat, encode_message
-from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.formats.xml import Element
 from smartfeeds.service.chat_follows import chat_subscriptions
 from smartfeeds.service.context import Context, recipient_access, refusal_of
@@ -146,9 +145,8 @@ def read_batch(
         if (behind := index_first(tx, node, from_canonical(row.view))) is not None:
             return behind
     # Of the first document of a blog people are told of the newest entries only (SRC-057).
-    quiet = [
-        one.progress.quiet_us for one in source_rows.sources_of(tx, node.name) if one.progress.quiet_us is not None
-    ]
+    origins = context.hooks.origins_of(tx, node.name)
+    quiet = [origin.quiet_us for origin in origins if origin.quiet_us is not None]
     told = [item for item in changes.items if not any(first <= item.modified_us <= last for first, last in quiet)]
     note_damaged(context, node, told)
     items = tuple(item for item in told if _is_sent(tx, node, item, jid, rows))

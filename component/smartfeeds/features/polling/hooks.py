@@ -29,6 +29,7 @@ def _origins(tx: ReadTx, node: str) -> Iterator[Origin]:
             source.first_url,
             shown=not source.settings.user,
             listed=is_shared(source),
+            quiet_us=source.progress.quiet_us,
         )
 
 

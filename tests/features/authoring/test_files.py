@@ -11,9 +11,9 @@ from yarl import URL
 
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.authoring import uploads
-from smartfeeds.features.authoring.files import remove_unused_files
 from smartfeeds.features.authoring.requests import GRACE_US
 from smartfeeds.features.authoring.routes import AuthoringHandlers
+from smartfeeds.features.authoring.setup import remove_unused_files
 from smartfeeds.http import server
 from smartfeeds.store.files import LOCK
 from support.bearer import bearer

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def _use_cases() -> "UseCases":
-    from smartfeeds.features.authoring import requests, writing
+    from smartfeeds.features.authoring.requests import USE_CASES
 
-    return requests.USE_CASES | writing.USE_CASES
+    return USE_CASES
 
 
 def _http() -> "HttpSide[AuthoringHandlers]":

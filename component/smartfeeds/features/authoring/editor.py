@@ -21,9 +21,9 @@ from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path, reply_pat
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.parts import read_parts
 from smartfeeds.features.authoring.rendering import MarkdownTurns
+from smartfeeds.features.authoring.requests import WritingShown
 from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import Uploads
-from smartfeeds.features.authoring.writing import WritingShown
 from smartfeeds.features.pages.differences import Differences
 from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.features.pages.sanitise import SHORT, clean

@@ -1,7 +1,11 @@
-"""Files of feeds: who may add and read them, how much space a user has, and which are no longer used (`file`)."""
+"""Files of feeds: who may add and read them, how much space a user has, and which are no longer used (`core.files`).
+
+The rights of a user in a node are read here too, for the pages that show buttons and forms. Every change checks them.
+"""
 
 from dataclasses import dataclass
 
+from smartfeeds.core.access import Access
 from smartfeeds.core.files import ID_CHARACTERS, FeedFile, StoredFile, file_id_of
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeKind
@@ -17,6 +21,19 @@ from smartfeeds.store.base import ReadTx, WriteTx
 # A file is uploaded before the item that refers to it is published. A file that is unused for longer is removed.
 GRACE_US = 3_600_000_000
 STEP = 200  # rows that one transaction removes
+
+
+@dataclass(frozen=True, slots=True)
+class GetWriting(NodeRequest):
+    """What the actor may write in a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritingShown(Answer):
+    """The node and the rights of the actor in it."""
+
+    node: Node
+    access: Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +62,12 @@ class GetFile(NodeRequest):
     """A file of a feed, for the readers of the feed."""
 
     file_id: str
+
+
+def get_writing(tx: ReadTx, context: Context, request: GetWriting) -> WritingShown:
+    """Reads the rights of an actor in a node. Raises FeedError as `locate_for` does."""
+    located = locate_for(tx, context, request.node, request.actor)
+    return WritingShown(located.node, located.access)
 
 
 def plan_upload(tx: ReadTx, context: Context, request: PlanUpload) -> UploadPlan:
@@ -118,6 +141,10 @@ def _is_public(node: Node) -> bool:
 
 
 USE_CASES = UseCases(
-    reads={PlanUpload: ("plan_upload", plan_upload), GetFile: ("get_file", get_file)},
+    reads={
+        GetWriting: ("get_writing", get_writing),
+        PlanUpload: ("plan_upload", plan_upload),
+        GetFile: ("get_file", get_file),
+    },
     writes={AddFile: ("add_file", add_file)},
 )

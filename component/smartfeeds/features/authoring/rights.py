@@ -3,7 +3,7 @@
 from smartfeeds.core.model import Item
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.writing import GetWriting, WritingShown
+from smartfeeds.features.authoring.requests import GetWriting, WritingShown
 from smartfeeds.features.pages.entry_page import comments_node
 from smartfeeds.features.pages.frame import EntryForms, Writing
 from smartfeeds.formats.entry import read_entry

@@ -38,7 +38,7 @@ def _chat() -> "ChatTable":
 
 CONFLICTS = Feature(
     "conflicts",
-    needs=("authoring", "pages"),
+    needs=("pages",),
     commands={"conflicts": "smartfeeds.features.conflicts.command"},
     use_cases=_use_cases,
     xmpp=_xmpp,

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from features.mirrors.test_mirror_http import FILE, SMART, Web, again
 from smartfeeds.core.person import Person
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing import Confirmation, begin_erasure, continue_erasure, erasure_status
@@ -14,7 +15,6 @@ from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, ErasureS
 from support.mesh import NODE, OWNER, Net, Site
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import BOB
-from unit.sources.test_mirror_http import FILE, SMART, Web, again
 
 ZOE = "zoe@people.example.net"
 PERSON = Person(ZOE)

@@ -377,7 +377,7 @@ async def test_hub_of_a_feed_is_no_feed(site: Web, subscribers: Subscribers) -> 
 class TestWebsubRocks:
     """The cases of websub.rocks for hubs and publishers, rebuilt: the tester subscribes, and the feed publishes.
 
-    Those for subscribers are in tests/unit/sources/test_websub_rocks.py.
+    Those for subscribers are in tests/features/polling/test_websub_rocks.py.
     """
 
     async def deliver(self, site: Web, subscribers: Subscribers, item_id: str) -> dict[str, str]:

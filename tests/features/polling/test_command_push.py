@@ -3,13 +3,13 @@
 import json
 from dataclasses import replace
 
+from features.polling.test_command import URL, rows, stored, write
 from smartfeeds.console import Exit
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling.push_states import PushState, SourcePush, new_push
 from smartfeeds.features.polling.push_targets import PushOffer, PushTarget
 from smartfeeds.features.polling.source import PushKind
 from support.shell import Run
-from unit.test_cli_source import URL, rows, stored, write
 
 NOW_US = 1_800_000_000_000_000
 OFFER = PushOffer((PushTarget(PushKind.HUB, "https://hub.example/", URL),))

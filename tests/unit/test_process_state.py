@@ -40,7 +40,9 @@ STATES = {
     "app.background.BackgroundTasks": LOCAL,
     "features.bot.delivery.ChatSender": OWNED,
     "features.bot.room_verifier.RoomVerifier": LOCAL,  # what addresses are; each process asks for itself, once a minute
-    "features.bot.rooms.Rooms": Checked("protocol/test_room_processes.py::test_each_process_answers_what_it_receives"),
+    "features.bot.rooms.Rooms": Checked(
+        "features/bot/test_room_processes.py::test_each_process_answers_what_it_receives"
+    ),
     "core.fairness.FairOrder": LOCAL,
     "features.presence.interests.Interests": Checked(
         "protocol/test_notify.py::test_newest_item_comes_once_from_several_processes"

@@ -45,7 +45,7 @@ STATES = {
     ),
     "core.fairness.FairOrder": LOCAL,
     "features.presence.interests.Interests": Checked(
-        "protocol/test_notify.py::test_newest_item_comes_once_from_several_processes"
+        "features/presence/test_notify.py::test_newest_item_comes_once_from_several_processes"
     ),
     "core.last_items.LastItems": LOCAL,  # a resource may receive the newest item once from each process
     "features.presence.states.Availability": Checked(

@@ -22,8 +22,11 @@ KERNEL_RESOURCES: tuple[Resource[Any], ...] = (NODES, MEMBERS, SUBSCRIPTIONS, CO
 
 def all_resources() -> tuple[Resource[Any], ...]:
     """Returns the lists of the kernel and of all features."""
-    of_features = (feature.resources() for feature in FEATURES if feature.resources is not None)
-    return (*KERNEL_RESOURCES, *(resource for resources in of_features for resource in resources))
+    found = list(KERNEL_RESOURCES)
+    for feature in FEATURES:
+        if feature.resources is not None:
+            found.extend(feature.resources())
+    return tuple(found)
 
 
 def xmpp_side() -> XmppSide:

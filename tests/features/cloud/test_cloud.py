@@ -623,7 +623,7 @@ async def test_slow_callbacks_do_not_delay_others(bench: Bench) -> None:
     await bench.publish("1")
     await bench.stations.began.wait()
     await until(lambda: len(bench.stations.calls) >= 4, "four calls")
-    assert len(bench.dispatcher._lanes[CLOUD.value].tasks) == 4
+    assert len(bench.dispatcher._lanes[CLOUD.name].tasks) == 4
     bench.stations.gate.set()
     await bench.quiet()
     assert len(bench.stations.calls) == 6

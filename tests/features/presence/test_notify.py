@@ -479,7 +479,7 @@ async def test_newest_item_comes_once_from_several_processes(component: Componen
     presence = f"<presence xmlns='jabber:component:accept' from='{BOB}' to='{DOMAIN}'>{caps(ver)}</presence>"
     bob = parse_jid(BOB)
     assert bob is not None
-    component.app.presences.note_shared(etree.fromstring(presence), bob, DOMAIN)
+    component.app.parts.get(Presences).note_shared(etree.fromstring(presence), bob, DOMAIN)
     await component.settle()
     assert await received(component) == []
     await component.publish(ALICE, "news", "two")

@@ -66,3 +66,11 @@ def test_features_are_in_the_table() -> None:
     assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"(?m)^\| (`\w+`(?:, `\w+`)*) \|", table)))) == {
         field.name for field in fields(Feature)
     } - {"name", "needs"}
+
+
+@pytest.mark.parametrize("feature", [feature.name for feature in FEATURES])
+def test_page_of_a_feature_names_its_modules_and_no_other(feature: str) -> None:
+    folder = PACKAGE / "features" / feature
+    named = set(re.findall(r"`(\w+\.py)`", (folder / "README.md").read_text("utf-8")))
+
+    assert named == {path.name for path in folder.glob("*.py")} - {"__init__.py"}

@@ -1,4 +1,4 @@
-"""An rssCloud for every feed, with its three protocols (rsscloud.md)."""
+"""An rssCloud for every feed, with its three protocols."""
 
 from typing import TYPE_CHECKING
 

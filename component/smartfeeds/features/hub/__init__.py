@@ -1,4 +1,4 @@
-"""A WebSub hub for every feed (websub.md)."""
+"""A WebSub hub for every feed."""
 
 from typing import TYPE_CHECKING
 

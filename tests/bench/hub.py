@@ -78,7 +78,7 @@ async def _subscribe(config: Path, port: int, count: int) -> None:
         for number in range(count):
             host = f"127.0.1.{number % HOSTS + 1}"
             url, topic = f"http://{host}:{port}/{number}", f"{SITE}/feeds/{NODE}/"
-            row = Callback(HUB, node.node_no, url, topic, host, 0, _ENDS_US, active=True, settings=terms)
+            row = Callback(HUB.name, node.node_no, url, topic, host, 0, _ENDS_US, active=True, settings=terms)
             add_consumer(tx, callback_rows.put(tx, row).consumer, Order.MODIFIED)
 
     async with stored_service(config) as service:

@@ -159,7 +159,7 @@ def moved(sites: Sequence[AppSite]) -> list[tuple[int, int]]:
     """What has been going on at each: events sent, and changes that mirrors took over or sent."""
     return [
         (
-            site.app.sender.counters.sent,
+            site.app.notifications.sent,
             sum(
                 part.state_store.state.items
                 for run in site.app.parts.get(Mirrors).runs.values()

@@ -183,17 +183,11 @@ class App:
         )
         health = Health(self._unready, metrics_text, networks_of(settings.http.metrics_from))
         bodies = BodyReader(policy.max_request_bytes, settings.http.first_request_s, shape_fault)
-        self.site = (
-            Site(
-                settings.http,
-                Backend(self.handle, domain, clock, bodies, host.parts, feed_forms()),
-                health,
-                observe_request,
-                http_sides(),
-            )
-            if settings.http.listen
-            else None
-        )
+        self.site: Site | None = None
+        if settings.http.listen:
+            sides = http_sides()
+            backend = Backend(self.handle, domain, clock, bodies, self.parts, feed_forms(sides))
+            self.site = Site(settings.http, backend, health, observe_request, sides)
         self._listen()
         self.supervisor = Supervisor(
             self.stream,

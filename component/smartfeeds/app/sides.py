@@ -1,5 +1,6 @@
 """What the kernel and all features do over XMPP and HTTP, and in chats, joined, and their lists."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from smartfeeds.app.documents import FORMATS
@@ -50,8 +51,9 @@ def chat_tables() -> tuple[ChatTable, ...]:
     return tuple(feature.chat() for feature in FEATURES if feature.chat is not None)
 
 
-def feed_forms() -> FeedForms:
-    """Returns the representations of feeds: those of the kernel, of all formats and of the features."""
-    sides = http_sides()
+def feed_forms(sides: Sequence[HttpSide[Any]] | None = None) -> FeedForms:
+    """Returns the representations of feeds: those of the kernel, of all formats and of `sides`, which are those of all
+    features if a caller has not made them."""
+    sides = http_sides() if sides is None else sides
     others = [form for side in sides for form in side.forms]
     return FeedForms.of(FORMATS.values(), others, [form for side in sides for form in side.lists])

@@ -7,7 +7,7 @@ feature sends browsers what it sends programs.
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Never, Protocol
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node
@@ -73,6 +73,10 @@ class PageWriter(Protocol):
         """Returns a document with the style sheet of this name. Its media type is `negotiation.XML`."""
 
 
+def _no_page(*_arguments: object, **_named: object) -> Never:
+    raise AssertionError("HTML is not offered")
+
+
 class NoPages:
     """The writer of a service without pages. HTML is not offered, so nothing asks for a page."""
 
@@ -83,22 +87,6 @@ class NoPages:
         """Returns all but HTML."""
         return tuple(form for form in forms if form is not HTML)
 
-    async def frame(self, call: HttpCall) -> Hashable:
-        """Never called."""
-        raise NotImplementedError
-
-    def feed(self, frame: Hashable, answer: FeedPage, place: PageAddress) -> bytes:
-        """Never called."""
-        raise NotImplementedError
-
-    async def entry(self, call: HttpCall, shown: ItemShown, *, public: bool) -> Reply:
-        """Never called."""
-        raise NotImplementedError
-
-    async def feed_list(self, call: HttpCall, actor: Jid, page: ListPage) -> bytes:
-        """Never called."""
-        raise NotImplementedError
-
     def problem(self, _call: HttpCall, problem: Problem) -> Reply:
         """Returns the problem."""
         return problem
@@ -107,6 +95,5 @@ class NoPages:
         """Returns "": documents have no style."""
         return ""
 
-    def styled(self, document: bytes, site_url: str, style: str) -> bytes:
-        """Never called."""
-        raise NotImplementedError
+    # Nothing calls these, because HTML is not offered and no document has a style.
+    frame = feed = entry = feed_list = styled = staticmethod(_no_page)

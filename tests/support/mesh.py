@@ -27,8 +27,8 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.features.conflicts.requests import ResolveConflicts
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorState, make_mirror
-from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
+from smartfeeds.features.mirrors.statuses import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools

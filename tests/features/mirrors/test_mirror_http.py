@@ -13,7 +13,7 @@ from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.mirrors import mirror_http, mirror_in
-from smartfeeds.features.mirrors.mirror_rows import remove_mirror
+from smartfeeds.features.mirrors.statuses import remove_mirror
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.push_states import PollHint, PushState

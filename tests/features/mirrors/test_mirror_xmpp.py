@@ -21,7 +21,7 @@ from smartfeeds.features.mirrors import mirror_in, mirror_state
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import Direction, make_mirror
 from smartfeeds.features.mirrors.mirror_in import IncomingMirror
-from smartfeeds.features.mirrors.mirror_rows import (
+from smartfeeds.features.mirrors.statuses import (
     add_mirror,
     consumer_of_mirror,
     remove_mirror,

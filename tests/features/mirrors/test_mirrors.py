@@ -17,8 +17,8 @@ from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.features.mirrors.mirror import make_mirror
-from smartfeeds.features.mirrors.mirror_rows import add_mirror, describe_standing, mirror_statuses, remove_mirror
 from smartfeeds.features.mirrors.mirrors import Mirrors
+from smartfeeds.features.mirrors.statuses import add_mirror, describe_standing, mirror_statuses, remove_mirror
 from smartfeeds.service import requests as r
 from support.fakeserver import FakeServer, Session
 from support.waiting import until, wait_for

@@ -8,8 +8,8 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition
 from smartfeeds.features.mirrors import requests
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
-from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, mirror_status
 from smartfeeds.features.mirrors.requests import AddMirror, ListMirrors, MirrorList, RemoveMirror, RestartMirror
+from smartfeeds.features.mirrors.statuses import MirrorStatus, mirror_status
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx

@@ -6,8 +6,8 @@ import smartfeeds
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
-from smartfeeds.features.mirrors.mirror_rows import document_readers as of_mirrors
-from smartfeeds.features.mirrors.mirror_rows import mirror_reader
+from smartfeeds.features.mirrors.statuses import document_readers as of_mirrors
+from smartfeeds.features.mirrors.statuses import mirror_reader
 from smartfeeds.features.nno.planet import ess_reader, feeds_reader
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import held_reader, new_source

@@ -16,7 +16,9 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.core.web_address import is_web
 from smartfeeds.features.mirrors.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, make_mirror
-from smartfeeds.features.mirrors.mirror_rows import (
+from smartfeeds.features.mirrors.resources import MIRRORS, SETTINGS
+from smartfeeds.features.mirrors.settings import MirrorSettings
+from smartfeeds.features.mirrors.statuses import (
     MirrorStanding,
     MirrorStatus,
     add_mirror,
@@ -25,8 +27,6 @@ from smartfeeds.features.mirrors.mirror_rows import (
     remove_mirror,
     restart_mirror,
 )
-from smartfeeds.features.mirrors.resources import MIRRORS, SETTINGS
-from smartfeeds.features.mirrors.settings import MirrorSettings
 from smartfeeds.store.base import OpenMode
 
 _WAYS: Final = {Direction.IN: "incoming", Direction.OUT: "outgoing"}

@@ -25,8 +25,8 @@ from smartfeeds.features.mirrors.mirror import HELD_PULL, HUB, POLLED, ItemRefus
 from smartfeeds.features.mirrors.mirror_documents import HeldPage, WebDocument, WebPosition, parse_position
 from smartfeeds.features.mirrors.mirror_hub import MirrorHub
 from smartfeeds.features.mirrors.mirror_in import BATCH, IncomingBatch, IncomingMirror
-from smartfeeds.features.mirrors.mirror_rows import mirror_reader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, unchanged
+from smartfeeds.features.mirrors.statuses import mirror_reader
 from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.push_links import push_links
 from smartfeeds.features.polling.tools import ACCEPT_FEED, SourceTools

@@ -12,7 +12,7 @@ from smartfeeds.delivery.changes import RETRY_S
 from smartfeeds.delivery.deliverer import DEFAULT_BACKOFF
 from smartfeeds.errors import StoreError
 from smartfeeds.features.mirrors.mirror import Direction, MirrorState
-from smartfeeds.features.mirrors.mirror_rows import save_state
+from smartfeeds.features.mirrors.statuses import save_state
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService

@@ -7,10 +7,10 @@ from typing import Final
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.mirrors import mirror_rows as mirrors
 from smartfeeds.features.mirrors import rows as stored_mirrors
+from smartfeeds.features.mirrors import statuses as mirrors
 from smartfeeds.features.mirrors.mirror import Mirror
-from smartfeeds.features.mirrors.mirror_rows import MirrorStatus, mirror_status
+from smartfeeds.features.mirrors.statuses import MirrorStatus, mirror_status
 from smartfeeds.service.context import Context
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request, ResultSet

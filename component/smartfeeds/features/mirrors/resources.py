@@ -8,8 +8,8 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_second
 from smartfeeds.features.mirrors.mirror import Direction, Mirror
-from smartfeeds.features.mirrors.mirror_rows import MirrorStanding, MirrorStatus, describe_standing
 from smartfeeds.features.mirrors.requests import ListMirrors, MirrorList, MirrorNamed, RemoveMirror, RestartMirror
+from smartfeeds.features.mirrors.statuses import MirrorStanding, MirrorStatus, describe_standing
 from smartfeeds.service.requests import Request
 from smartfeeds.service.resources import (
     Action,

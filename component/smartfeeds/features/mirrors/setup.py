@@ -5,9 +5,9 @@ from functools import partial
 from ipaddress import ip_network
 
 from smartfeeds.app.feature import Host, Running
-from smartfeeds.features.mirrors.mirror_rows import document_readers
 from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.settings import MirrorSettings
+from smartfeeds.features.mirrors.statuses import document_readers
 from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools

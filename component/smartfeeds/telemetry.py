@@ -7,15 +7,19 @@ library have the same form. Metric labels have few distinct values and never con
 import asyncio
 import logging
 import sys
+import time
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import accumulate
 from typing import Annotated, Final, Literal, TextIO, get_args, get_origin, get_type_hints
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 from structlog.types import Processor
 
 from smartfeeds.recent import RECENT_EVENTS
@@ -31,19 +35,70 @@ _QUIET: Final = ("slixmpp", "asyncio", "alembic")
 # At the level debug aiosqlite logs all values that are read and written, among them passwords, tokens and secrets.
 _SECRETIVE: Final = "aiosqlite"
 
+
+class Tally(Collector):
+    """A counter with labels that every request updates: `counts[labels] += 1`.
+
+    prometheus_client takes four calls and a lock to count. Only the thread of the event loop may count here.
+    """
+
+    def __init__(self, name: str, text: str, labels: tuple[str, ...]) -> None:
+        self.counts: defaultdict[tuple[str, ...], int] = defaultdict(int)
+        self._name, self._text, self._labels = name, text, labels
+        self._began_s = time.time()
+
+    def describe(self) -> Iterator[Metric]:
+        """Returns the metric without values."""
+        yield CounterMetricFamily(self._name, self._text, labels=self._labels)
+
+    def collect(self) -> Iterator[Metric]:
+        """Returns the metric with its values."""
+        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
+        for labels, count in list(self.counts.items()):
+            family.add_metric(labels, count, created=self._began_s)
+        yield family
+
+
+class Durations(Collector):
+    """A histogram of seconds by one label that every request updates.
+
+    prometheus_client takes nine calls and a lock to observe. Only the thread of the event loop may observe here.
+    """
+
+    def __init__(self, name: str, text: str, label: str) -> None:
+        # The sum, and the number of durations up to each bound and above the bound before it.
+        self._series: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * (len(FAST_S) + 2))
+        self._name, self._text, self._label = name, text, label
+        self._began_s = time.time()
+
+    def observe(self, label: str, seconds: float) -> None:
+        """Adds a duration."""
+        series = self._series[label]
+        series[0] += seconds
+        series[bisect_left(FAST_S, seconds) + 1] += 1
+
+    def describe(self) -> Iterator[Metric]:
+        """Returns the metric without values."""
+        yield HistogramMetricFamily(self._name, self._text, labels=[self._label])
+
+    def collect(self) -> Iterator[Metric]:
+        """Returns the metric with its values."""
+        family = HistogramMetricFamily(self._name, self._text, labels=[self._label])
+        for label, (sum_s, *counts) in list(self._series.items()):
+            buckets = zip((*map(floatToGoString, FAST_S), "+Inf"), accumulate(counts), strict=True)
+            family.add_metric([label], list(buckets), sum_s)
+            family.add_sample(f"{self._name}_created", {self._label: label}, self._began_s)
+        yield family
+
+
 # Metrics that the code updates where the event happens.
-REQUESTS = Counter(
+REQUESTS = Tally(
     "smartfeeds_requests_total",
     "Requests answered, by operation and outcome (ok, or the condition of the error)",
-    ["operation", "outcome"],
-    registry=REGISTRY,
+    ("operation", "outcome"),
 )
-REQUEST_SECONDS = Histogram(
-    "smartfeeds_request_seconds",
-    "Seconds from the arrival of a request to its response, by operation",
-    ["operation"],
-    buckets=FAST_S,
-    registry=REGISTRY,
+REQUEST_SECONDS = Durations(
+    "smartfeeds_request_seconds", "Seconds from the arrival of a request to its response, by operation", "operation"
 )
 STREAM_ERRORS = Counter(
     "smartfeeds_stream_errors_total",
@@ -56,13 +111,13 @@ CURSOR_DEGRADATIONS = Counter(
     "Cursors whose item no longer exists, so that the time in the cursor determined the position",
     registry=REGISTRY,
 )
-STORE_SECONDS = Histogram(
+STORE_SECONDS = Durations(
     "smartfeeds_store_seconds",
     "Seconds of a store operation including its wait, by kind (read or write); a write includes its commit",
-    ["kind"],
-    buckets=FAST_S,
-    registry=REGISTRY,
+    "kind",
 )
+for meter in (REQUESTS, REQUEST_SECONDS, STORE_SECONDS):
+    REGISTRY.register(meter)
 STORE_GROUP_SIZE = Histogram(
     "smartfeeds_store_group_size",
     "Writes that shared one commit",
@@ -276,9 +331,8 @@ def log_level() -> str:
 
 
 def _answered(*, refused: bool = False) -> int:
-    samples = (sample for metric in REQUESTS.collect() for sample in metric.samples)
-    totals = (sample for sample in samples if sample.name.endswith("_total"))
-    return int(sum(sample.value for sample in totals if not (refused and sample.labels["outcome"] in _NOT_REFUSED)))
+    counts = REQUESTS.counts.items()
+    return sum(count for (_, outcome), count in counts if not (refused and outcome in _NOT_REFUSED))
 
 
 def requests_answered() -> int:
@@ -348,10 +402,5 @@ def _name_of_record(_logger: object, _method: str, event: structlog.types.EventD
 
 def observe_request(operation: str, outcome: str, seconds: float) -> None:
     """Counts a request and the time that it took."""
-    _requests(operation, outcome).inc()
-    _request_seconds(operation).observe(seconds)
-
-
-# Finding a metric by its labels takes longer than counting; there are few of them.
-_requests = lru_cache(None)(REQUESTS.labels)
-_request_seconds = lru_cache(None)(REQUEST_SECONDS.labels)
+    REQUESTS.counts[operation, outcome] += 1
+    REQUEST_SECONDS.observe(operation, seconds)

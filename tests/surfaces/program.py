@@ -1,6 +1,7 @@
 """What is fixed before the service runs: commands, settings, metrics, the schema, routes, log events, chat commands."""
 
 import json
+import math
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -20,7 +21,7 @@ from smartfeeds.cli import main
 from smartfeeds.features.bot.commands import COMMANDS
 from smartfeeds.store import migrate
 from smartfeeds.store.migrate_postgres import create_schema
-from smartfeeds.telemetry import REGISTRY
+from smartfeeds.telemetry import FAST_S, REGISTRY, Durations
 from smartfeeds.texts import LANGUAGES, Texts
 from support.log_events import log_calls
 from support.routes import TABLE
@@ -98,7 +99,8 @@ async def metrics(_: World) -> str:
         for family in described or collector.collect():
             source = collector if isinstance(collector, MetricWrapperBase) else family
             labels = ",".join(getattr(source, "_labelnames", ()))
-            buckets = ",".join(f"{bound:g}" for bound in getattr(source, "_upper_bounds", ()))
+            bounds = (*FAST_S, math.inf) if isinstance(collector, Durations) else getattr(source, "_upper_bounds", ())
+            buckets = ",".join(f"{bound:g}" for bound in bounds)
             rows.append(f"{family.name} {family.type} {{{labels}}} [{buckets}] {family.documentation}")
     return lines(rows)
 

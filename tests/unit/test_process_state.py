@@ -38,6 +38,8 @@ HOSTS = Bound("requests to one host")
 STATES = {
     "app.lifecycle.App": LOCAL,
     "app.background.BackgroundTasks": LOCAL,
+    "telemetry.Durations": LOCAL,
+    "telemetry.Tally": LOCAL,
     "features.bot.delivery.ChatSender": OWNED,
     "features.bot.room_verifier.RoomVerifier": LOCAL,  # what addresses are; each process asks for itself, once a minute
     "features.bot.rooms.Rooms": Checked(
@@ -180,7 +182,6 @@ PURE = {
     # The log of a process has each damaged subscription once.
     "store.rows": {"_log_damaged", "_log_damaged_row", "read_node_options", "read_options"},
     "store.sql_nodes": {"_listed_statements"},
-    "telemetry": {"_request_seconds", "_requests"},
     "texts": {"_error_forms", "translation_of"},
     "worker_codec": {"_admitted", "_fields", "_slots"},
     "xmpp.calls": {"self._known_own", "self._known_sender"},

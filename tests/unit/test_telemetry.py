@@ -8,7 +8,7 @@ import re
 
 import pytest
 import structlog
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from smartfeeds import telemetry
 from smartfeeds.recent import RecentRates, Throughput
@@ -184,6 +184,28 @@ def test_rates_are_those_of_the_last_minute() -> None:
     assert recent.rates() == (2.0, 10.0, 2.0, 0.1)
     now_s = 0
     assert recent.rates().refused == 6.0
+
+
+def test_durations_are_told_as_the_library_tells_them() -> None:
+    """[OPS-080] `Tally` and `Durations` write what Counter and Histogram of prometheus-client write."""
+    registry, library = CollectorRegistry(), CollectorRegistry()
+    tally, durations = telemetry.Tally("done_total", "Done", ("kind",)), telemetry.Durations("took_s", "Took", "kind")
+    counter = Counter("done_total", "Done", ["kind"], registry=library)
+    histogram = Histogram("took_s", "Took", ["kind"], buckets=telemetry.FAST_S, registry=library)
+    registry.register(tally)
+    registry.register(durations)
+
+    for seconds in (0.0, 0.0005, 0.0006, 0.3, 10.0, 11.0):
+        tally.counts[("read",)] += 1
+        durations.observe("read", seconds)
+        counter.labels("read").inc()
+        histogram.labels("read").observe(seconds)
+
+    ours, theirs = (
+        [line for line in generate_latest(each).decode().splitlines() if not re.match(r"\w+_created\{", line)]
+        for each in (registry, library)
+    )
+    assert ours == theirs
 
 
 def test_refused_requests_are_counted_by_their_outcome() -> None:

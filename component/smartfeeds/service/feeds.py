@@ -46,9 +46,6 @@ INDEXED = 100  # items that one transaction reads for the filter index: some 10 
 # were published after each of so many attempts to bring the index up to date first.
 INDEX_TRIES = 8
 
-_READ_SECONDS = STORE_SECONDS.labels("read")
-_WRITE_SECONDS = STORE_SECONDS.labels("write")
-
 
 _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     r.Pull: ("pull", pulls.pull),
@@ -150,8 +147,9 @@ class FeedService:
         try:
             return await self._read(work, context, turn, touch)
         finally:
-            _READ_SECONDS.observe(perf_counter() - began_s)
-            CURSOR_DEGRADATIONS.inc(len(context.degraded))
+            STORE_SECONDS.observe("read", perf_counter() - began_s)
+            if context.degraded:
+                CURSOR_DEGRADATIONS.inc(len(context.degraded))
             if context.damaged:
                 self._damage_log.write(context.damaged)
 
@@ -186,7 +184,8 @@ class FeedService:
         began_s = perf_counter()
 
         def announce() -> None:
-            CURSOR_DEGRADATIONS.inc(len(steps.context.degraded))
+            if steps.context.degraded:
+                CURSOR_DEGRADATIONS.inc(len(steps.context.degraded))
             if steps.context.damaged:
                 self._damage_log.write(steps.context.damaged)
             if steps.context.changed:
@@ -195,7 +194,7 @@ class FeedService:
         try:
             return await self.store.write(partial(steps.run, work), turn=turn, on_commit=announce, touch=touch)
         finally:
-            _WRITE_SECONDS.observe(perf_counter() - began_s)
+            STORE_SECONDS.observe("write", perf_counter() - began_s)
 
     def _context(self) -> Context:
         return Context(self.policy, self._clock(), self._new_id, hooks=self.use_cases.hooks)

@@ -16,12 +16,11 @@ from smartfeeds.features.polling import source_import
 from smartfeeds.service import importing, items, publishing, pulls
 from smartfeeds.service.context import Context
 from smartfeeds.store import sqlite
-from smartfeeds.store.base import ReadTx
+from smartfeeds.store.base import ReadTx, Work
 from smartfeeds.store.batches import WriteBatches
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.sqlite_engine import SqliteEngine
-from smartfeeds.store.work_queue import QueuedWork
 
 
 def without_sync() -> None:
@@ -51,9 +50,9 @@ def acknowledges_before_commit() -> None:
     class LateBatches(WriteBatches):
         def __init__(self, engine: Engine, reader: ReadAhead) -> None:
             super().__init__(engine, reader)
-            self._late: list[QueuedWork] = []
+            self._late: list[Work] = []
 
-        def run(self, works: list[QueuedWork]) -> int:
+        def run(self, works: list[Work]) -> int:
             # Works run for their results, are rolled back, and run again together later. The newest works are in no
             # commit when they are acknowledged, so that each kill loses some.
             self._engine.begin()

@@ -19,15 +19,15 @@ from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Slice
 from smartfeeds.core.view import BARE, SMART, Traits
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store import work_queue
-from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.base import ReadTx, Work, WriteTx
 from smartfeeds.store.engine import OverBudgetError
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sql_item_writes import REPLACED_BYTES
 from smartfeeds.store.sql_store import SLOW_WRITE_S
 from smartfeeds.store.sqlite import READERS, SqliteStore, hop
 from smartfeeds.store.sqlite_engine import SqliteEngine
-from smartfeeds.store.work_queue import QueuedWork, SenderQueue, WorkQueue
-from store.values import add_feed, item, read_payload, view
+from smartfeeds.store.work_queue import SenderQueue, WorkQueue
+from store.values import NamedWork, add_feed, item, read_payload, view
 from support.effort import runs
 from support.waiting import wait_for
 
@@ -36,8 +36,13 @@ WORD = view("q=word")
 CATEGORY = view("category=x")
 
 
-def jobs_of(loop: asyncio.AbstractEventLoop, turn: str, count: int) -> list[QueuedWork]:
-    return [QueuedWork(lambda _tx: None, loop.create_future(), turn) for _ in range(count)]
+def jobs_of(turn: str, count: int) -> list[Work]:
+    return [NamedWork(turn) for _ in range(count)]
+
+
+def take(turns: SenderQueue) -> Work:
+    (work,) = turns.take(1)
+    return work
 
 
 def serve(turns: SenderQueue, cost_s: dict[str, float], seconds: float) -> Counter[str]:
@@ -45,9 +50,9 @@ def serve(turns: SenderQueue, cost_s: dict[str, float], seconds: float) -> Count
     taken: Counter[str] = Counter()
     used_s = 0.0
     while turns and used_s < seconds:
-        job = turns.take()
+        job = take(turns)
         job.spent_s = cost_s[job.turn]
-        turns.charge(job)
+        turns.charge([job])
         used_s += job.spent_s
         taken[job.turn] += 1
     return taken
@@ -57,31 +62,23 @@ def serve(turns: SenderQueue, cost_s: dict[str, float], seconds: float) -> Count
 @settings(max_examples=runs(40), deadline=None)
 def test_turns_share_time_and_not_works(slow_s: float, quick_s: float) -> None:
     """Two senders that always have works waiting get the same time, whatever one work of each takes."""
-    loop = asyncio.new_event_loop()
     turns = SenderQueue(SLOW_WRITE_S)
-    try:
-        for job in (*jobs_of(loop, "slow", 1_000), *jobs_of(loop, "quick", 4_000)):
-            turns.add(job)
-        taken = serve(turns, {"slow": slow_s, "quick": quick_s}, 1.0)
-    finally:
-        loop.close()
+    for job in (*jobs_of("slow", 1_000), *jobs_of("quick", 4_000)):
+        turns.add(job)
+    taken = serve(turns, {"slow": slow_s, "quick": quick_s}, 1.0)
 
     assert abs(taken["slow"] * slow_s - taken["quick"] * quick_s) <= 2 * slow_s
 
 
 def test_turn_that_was_idle_is_next_and_has_saved_up_no_time() -> None:
-    loop = asyncio.new_event_loop()
     turns = SenderQueue(SLOW_WRITE_S)
-    try:
-        for job in jobs_of(loop, "busy", 1_000):
-            turns.add(job)
-        serve(turns, {"busy": 0.01}, 5.0)
-        for job in jobs_of(loop, "late", 1_000):
-            turns.add(job)
-        taken = serve(turns, {"busy": 0.01, "late": 0.01}, 0.2)
-        first = serve(turns, {"busy": 0.01, "late": 0.01}, 0.01)
-    finally:
-        loop.close()
+    for job in jobs_of("busy", 1_000):
+        turns.add(job)
+    serve(turns, {"busy": 0.01}, 5.0)
+    for job in jobs_of("late", 1_000):
+        turns.add(job)
+    taken = serve(turns, {"busy": 0.01, "late": 0.01}, 0.2)
+    first = serve(turns, {"busy": 0.01, "late": 0.01}, 0.01)
 
     assert abs(taken["late"] - taken["busy"]) <= 1
     assert sum(first.values()) == 1
@@ -90,18 +87,14 @@ def test_turn_that_was_idle_is_next_and_has_saved_up_no_time() -> None:
 def test_turns_of_idle_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many senders come and go, few are remembered, and none that waits is lost."""
     monkeypatch.setattr("smartfeeds.store.work_queue.REMEMBERED", 8)
-    loop = asyncio.new_event_loop()
     turns = SenderQueue(SLOW_WRITE_S)
-    try:
-        for job in jobs_of(loop, "waits", 3):
-            turns.add(job)
-        for number in range(100):
-            turns.add(*jobs_of(loop, f"s{number}", 1))
-            serve(turns, Counter(), 0.0)
-            turns.take()
-            assert len(turns._accounts) <= 8
-    finally:
-        loop.close()
+    for job in jobs_of("waits", 3):
+        turns.add(job)
+    for number in range(100):
+        turns.add(*jobs_of(f"s{number}", 1))
+        serve(turns, Counter(), 0.0)
+        take(turns)
+        assert len(turns._accounts) <= 8
 
     assert turns
 
@@ -111,7 +104,7 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
     cost_s = {"slow": 0.010, "q0": 0.004, "q1": 0.004, "q2": 0.004}
     batches: list[list[str]] = []
 
-    def run(jobs: list[QueuedWork]) -> int:
+    def run(jobs: list[Work]) -> int:
         batches.append([job.turn for job in jobs])
         for job in jobs:
             job.run(None)
@@ -135,47 +128,39 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
 
 def test_slow_turn_has_one_job_in_work_at_a_time() -> None:
     """Else it would occupy every connection, and the others would wait for one of its jobs."""
-    loop = asyncio.new_event_loop()
     turns = SenderQueue(SLOW_WRITE_S)
-    try:
-        for job in (*jobs_of(loop, "slow", 4), *jobs_of(loop, "quick", 2)):
-            turns.add(job)
-        first = turns.take()
-        first.spent_s = 2 * SLOW_WRITE_S
-        turns.charge(first)
-        assert first.turn == "slow"
+    for job in (*jobs_of("slow", 4), *jobs_of("quick", 2)):
+        turns.add(job)
+    first = take(turns)
+    first.spent_s = 2 * SLOW_WRITE_S
+    turns.charge([first])
+    assert first.turn == "slow"
 
-        assert [turns.take().turn for _ in range(3)] == ["quick", "quick", "slow"]
-        assert not turns, "the slow turn has a job in work"
-        turns.add(*jobs_of(loop, "slow", 1))
-        assert not turns
-        turns.charge(first)
-        assert turns.take().turn == "slow"
-    finally:
-        loop.close()
+    assert [take(turns).turn for _ in range(3)] == ["quick", "quick", "slow"]
+    assert not turns, "the slow turn has a job in work"
+    turns.add(*jobs_of("slow", 1))
+    assert not turns
+    turns.charge([first])
+    assert take(turns).turn == "slow"
 
 
 def test_slow_sender_with_a_running_work_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its account says that a work runs: without it, a second one would run beside the first."""
     monkeypatch.setattr(work_queue, "REMEMBERED", 2)
-    loop = asyncio.new_event_loop()
     turns = SenderQueue(SLOW_WRITE_S)
-    try:
-        (slow,) = jobs_of(loop, "slow", 1)
-        for _ in range(2):  # the second work of a sender whose first one was slow
-            turns.add(slow)
-            assert turns.take() is slow
-            if _ == 0:
-                slow.spent_s = 2 * SLOW_WRITE_S
-                turns.charge(slow)
-        for name in ("a", "b", "c", "d"):
-            turns.add(*jobs_of(loop, name, 1))
-            turns.charge(turns.take())
-        turns.add(*jobs_of(loop, "slow", 1))
+    (slow,) = jobs_of("slow", 1)
+    for _ in range(2):  # the second work of a sender whose first one was slow
+        turns.add(slow)
+        assert take(turns) is slow
+        if _ == 0:
+            slow.spent_s = 2 * SLOW_WRITE_S
+            turns.charge([slow])
+    for name in ("a", "b", "c", "d"):
+        turns.add(*jobs_of(name, 1))
+        turns.charge([take(turns)])
+    turns.add(*jobs_of("slow", 1))
 
-        assert not turns
-    finally:
-        loop.close()
+    assert not turns
 
 
 # Steps

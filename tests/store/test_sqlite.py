@@ -28,8 +28,8 @@ from smartfeeds.store.sql_nodes import FALL_BEHIND
 from smartfeeds.store.sql_store import SLOW_WRITE_S
 from smartfeeds.store.sqlite import READER_CACHE_KIB, READERS, WRITER_CACHE_KIB, SqliteStore, hop
 from smartfeeds.store.sqlite_engine import SqliteEngine
-from smartfeeds.store.work_queue import QueuedWork, SenderQueue
-from store.values import add_feed, ids, item, node, read_payload, subscription, view
+from smartfeeds.store.work_queue import SenderQueue
+from store.values import NamedWork, add_feed, ids, item, node, read_payload, subscription, view
 from support.unprivileged import unprivileged_folder
 from support.waiting import wait_for
 
@@ -171,20 +171,14 @@ async def test_slow_writes_end_their_group(
 
 @pytest.mark.parametrize("done", range(5))
 def test_turns_what_is_put_back_comes_next_in_its_order(done: int) -> None:
-    loop = asyncio.new_event_loop()
-    try:
-        turns = SenderQueue(SLOW_WRITE_S)
-        for name in ("a1", "a2", "b1", "a3", "c1"):
-            turns.add(QueuedWork(lambda tx, name=name: name, loop.create_future(), name[0]))
-        taken = [turns.take() for _ in range(4)]
-        turns.put_back(taken[done:])
-        rest = []
-        while turns:
-            rest.append(turns.take())
-    finally:
-        loop.close()
+    turns = SenderQueue(SLOW_WRITE_S)
+    for name in ("a1", "a2", "b1", "a3", "c1"):
+        turns.add(NamedWork(name[0], name))
+    taken = turns.take(4)
+    turns.put_back(taken[done:])
+    rest = turns.take(9)
 
-    names = [str(job.function(None)) for job in (*taken[:done], *rest)]
+    names = [str(work.step(None)) for work in (*taken[:done], *rest)]
     assert sorted(names) == ["a1", "a2", "a3", "b1", "c1"]
     assert [name for name in names if name[0] == "a"] == ["a1", "a2", "a3"]
     assert names[: min(done + 1, 4)] == ["a1", "b1", "c1", "a2"][: min(done + 1, 4)]
@@ -260,7 +254,6 @@ async def test_close_finishes_what_was_taken(sqlite: SqliteStore) -> None:
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from smartfeeds.store.work_queue import QueuedWork, SenderQueue
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload

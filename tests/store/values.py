@@ -9,10 +9,24 @@ from smartfeeds.core.model import Item, Node, NodeKind, Subscription, Subscripti
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import words
 from smartfeeds.core.view import Traits, View, parse_view
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import Work, WriteTx
 
 DIGEST = hashlib.sha256(b"photo").hexdigest()
 FILE_ID = file_id_of(DIGEST, "image/jpeg")
+
+
+class NamedWork(Work):
+    """A work without an effect, whose result is its name."""
+
+    def __init__(self, turn: str, name: str = "") -> None:
+        super().__init__(turn, None)
+        self.name = name
+
+    def step(self, tx: object) -> str:
+        return self.name
+
+    def ended(self) -> None:
+        pass
 
 
 def read_payload(payload: bytes) -> Traits:

@@ -1,5 +1,6 @@
 """A SQLite store in memory: the SQL of `SqliteStore` without its threads, queues and files."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -10,7 +11,7 @@ from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import migrate
-from smartfeeds.store.base import Again, ReadTx, WriteTx
+from smartfeeds.store.base import Again, ReadTx, Work, WriteTx
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite_engine import SqliteEngine
@@ -28,8 +29,8 @@ def _blank() -> bytes:
 class SqliteMemoryStore:
     """A `base.Store`. Its data remains when it is closed and opened again.
 
-    A work runs as soon as it is called, on the event loop, in a transaction of its own. So no other task runs before
-    the result is there, unlike with a real store.
+    A work runs as soon as it is called, on the event loop, in a transaction of its own. Its result comes in the next
+    iteration of the event loop.
     """
 
     def __init__(self) -> None:
@@ -64,6 +65,14 @@ class SqliteMemoryStore:
             self._reader.forget()
             self._engine.end_read()
 
+    def submit_read(self, work: Work) -> None:
+        self._check_open()
+        self._engine.begin_read()
+        work.run(self._reader)
+        self._reader.forget()
+        self._engine.end_read()
+        asyncio.get_running_loop().call_soon(work.ended)
+
     async def write(
         self,
         work: Callable[[WriteTx], T | Again],
@@ -75,7 +84,7 @@ class SqliteMemoryStore:
         while True:
             result: T | Again
             try:
-                result = self._commit(work)
+                result = self.commit(work)
             except Again as again:
                 work = again.work
                 continue
@@ -85,10 +94,28 @@ class SqliteMemoryStore:
                 return result
             work = result.work
 
+    def submit_write(self, work: Work) -> None:
+        self._check_open()
+        while True:
+            self._engine.begin()
+            work.run(self._writer)
+            if work.error is None:
+                self._writer.settle()
+                self._engine.commit()
+            self._writer.forget()
+            self._engine.rollback()
+            if work.error is None:
+                work.committed()
+            if work.again is None:
+                break
+            work.rest = work.again.work
+        asyncio.get_running_loop().call_soon(work.ended)
+
     async def index_some(self, limit: int) -> int:
         return await self.write(lambda tx: tx.index_some(limit))
 
-    def _commit(self, work: Callable[[WriteTx], T]) -> T:
+    def commit(self, work: Callable[[WriteTx], T]) -> T:
+        """Runs a work in a transaction of its own, at once."""
         self._check_open()
         self._engine.begin()
         try:

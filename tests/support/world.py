@@ -308,7 +308,7 @@ class World:
 
     async def step(self, work: WriteStep[T]) -> T | MoreSteps[T] | IndexFirst:
         """Runs the first step of a use case and nothing more, as a process that dies after it."""
-        context = self.service._context()
+        context = self.service.new_context()
         result = await self.store.write(lambda tx: work(tx, context))
         self.service._on_change(context.changed)
         return result

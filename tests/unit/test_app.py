@@ -227,7 +227,7 @@ async def test_start_continues_a_purge_that_the_last_process_began(
     await first.service.handle(CreateNode(owner, SERVICE, FEED, None))
     for item_id in "abc":
         await first.service.handle(Publish(owner, SERVICE, FEED, item_id, draft(entry(item_id))))
-    context = first.service._context()
+    context = first.service.new_context()
     await first.service.store.write(lambda tx: purge(tx, context, Purge(owner, SERVICE, FEED)))
     await first.service.store.close()
 

@@ -36,7 +36,8 @@ PROCESSES = "features/cluster/test_processes.py"
 HOSTS = Bound("requests to one host")
 
 STATES = {
-    "app.lifecycle.App": LOCAL,
+    "service.feeds.FeedService": LOCAL,
+    "service.feeds.RequestTasks": LOCAL,
     "app.background.BackgroundTasks": LOCAL,
     "telemetry.Durations": LOCAL,
     "telemetry.Tally": LOCAL,
@@ -134,7 +135,6 @@ STATES = {
     "xmpp.outbox.Outbox": LOCAL,
     "features.presence.xmpp.Presences": LOCAL,
     "xmpp.requests.Requests": LOCAL,  # PG-072: ids name the process, and responses are passed on
-    "xmpp.router.StanzaRouter": LOCAL,
     "xmpp.tasks.Tasks": LOCAL,
     "xmpp.turns.StanzaTurns": LOCAL,
     "xmpp.turns._Sender": LOCAL,

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import random
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from itertools import chain
@@ -42,6 +41,7 @@ from smartfeeds.push.fencing import FencedSender
 from smartfeeds.push.sender import PushForms, PushSender
 from smartfeeds.push.side import joined_push
 from smartfeeds.recent import RecentRates, Throughput
+from smartfeeds.service.feeds import Finish
 from smartfeeds.service.requests import Answer, Publish, Request
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.service.web_documents import remove_unread_documents
@@ -129,7 +129,6 @@ class App:
         kernel = (self.changes, self.dispatcher, self.stream, self.group.send, self.group.letters)
         side, self.parts = xmpp_side(), Parts()
         self.parts.add(self.files)
-        self._done: Counter[type[Request]] = Counter()
         self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         process = Process(on_stop, self.tasks.spawn_operation, sleep, self._readings, self.recent)
         host = Host(
@@ -232,14 +231,27 @@ class App:
 
     async def handle(self, request: Request) -> Answer:
         """The service behind the rate limit of the operator (xep-map 249)."""
+        self._check_rate(request)
+        handler = self._handlers.get(type(request))
+        return await (self.service.handle(request) if handler is None else handler(request))
+
+    def submit(self, request: Request, finish: Finish) -> None:
+        """As `handle`, for callers that need no task (`FeedService.submit`)."""
+        try:
+            self._check_rate(request)
+        except FeedError as error:
+            finish(None, error)
+            return
+        handler = self._handlers.get(type(request))
+        if handler is None:
+            self.service.submit(request, finish)
+        else:
+            self.service.tasks.start(handler(request), finish)
+
+    def _check_rate(self, request: Request) -> None:
         limits = self._rates if type(request) in self.service.use_cases.limited else None
         if limits is not None and not limits.admit(request.actor):
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
-        if type(request) in self._handlers:
-            return await self._handlers[type(request)](request)
-        answer = await self.service.handle(request)
-        self._done[type(request)] += 1
-        return answer
 
     async def start(self) -> None:
         """Locks the store, binds the HTTP address, opens the store, serves HTTP and starts to connect.
@@ -320,10 +332,11 @@ class App:
 
     def _throughput(self) -> Throughput:
         """The counts since the start of this app, except that refusals are those of the process."""
-        pulled = sum(self._done[kind] for kind in self.service.use_cases.pulls) + (
+        answered = self.service.answered
+        pulled = sum(answered[kind] for kind in self.service.use_cases.pulls) + (
             self.site.feeds.cache_hits if self.site is not None else 0
         )
-        return Throughput(self._done[Publish], self.notifications.sent, pulled, requests_refused())
+        return Throughput(answered[Publish], self.notifications.sent, pulled, requests_refused())
 
     def _readings(self) -> Readings:
         outbox, counters = self.stream.outbox, self.sender.counters

@@ -7,6 +7,7 @@ the caller's; the callers here charge seconds. The caller stores the jobs themse
 
 import heapq
 from collections.abc import Callable, Hashable
+from math import inf
 from typing import Generic, TypeVar
 
 
@@ -69,6 +70,14 @@ class FairOrder(Generic[S]):
             self._waiting -= 1
             self.reached = cost
             return share
+
+    @property
+    def next_cost(self) -> float:
+        """The cost at which the next sender comes up, or a lower one. Infinite if no sender waits.
+
+        A sender that has been popped may be served again as long as its cost is below, without entering the order.
+        """
+        return self._heap[0][0] if self._heap else inf
 
     def clear(self) -> None:
         """Makes every sender idle. Their costs stay."""

@@ -4,12 +4,15 @@ Every wire passes typed requests to `FeedService.handle` and encodes the typed a
 type of request; features add theirs.
 """
 
-from collections.abc import Callable, Collection
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from time import perf_counter
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from smartfeeds.core.touches import Touch
+from smartfeeds.errors import StoreError
 from smartfeeds.service import (
     affiliations,
     authorization,
@@ -35,11 +38,10 @@ from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
 from smartfeeds.service.touches import touch_of
 from smartfeeds.service.use_cases import UseCases
-from smartfeeds.store.base import Again, ReadTx, Store, WriteTx
+from smartfeeds.store.base import Again, ReadTx, Store, Work, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
 T = TypeVar("T")
-TxT = TypeVar("TxT", bound=ReadTx)
 
 INDEXED = 100  # items that one transaction reads for the filter index: some 10 ms
 # Reads of filtered views take long. They only run in the writing connection, where all writes wait for them, if items
@@ -101,11 +103,41 @@ KERNEL: Final = UseCases(
 )
 
 
+# Receives the answer to a request, or the error in place of it. It raises nothing.
+Finish = Callable[[Any, BaseException | None], None]
+
+
+class RequestTasks:
+    """The tasks of requests that need more than one read or write of the store."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, answer: Awaitable[object], finish: Finish) -> None:
+        """Waits for the answer to a request in a task of its own, and calls `finish`."""
+        task = asyncio.get_running_loop().create_task(_finish_with(answer, finish))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _finish_with(awaited: Awaitable[object], finish: Finish) -> None:
+    try:
+        answer = await awaited
+    except asyncio.CancelledError as error:  # the process ends
+        finish(None, error)
+        raise
+    except Exception as error:  # noqa: BLE001  `finish` tells it as its kind demands
+        finish(None, error)
+    else:
+        finish(answer, None)
+
+
 class FeedService:
     """The use cases over one store, by default those of the kernel.
 
     `clock` returns microseconds since the Unix epoch. `on_change` is called after each commit with the numbers of the
-    nodes that have changes to deliver.
+    nodes that have changes to deliver, once for the writes that shared it. `answered` counts the answers by the type of
+    their request.
     """
 
     def __init__(
@@ -121,20 +153,40 @@ class FeedService:
         self.store = store
         self.use_cases = use_cases
         self.policy = policy
+        self.tasks = RequestTasks()
+        self.damage_log = DamageLog()
+        self.answered: Counter[type[r.Request]] = Counter()
         self._clock = clock
         self._new_id = new_id
         self._on_change = on_change
-        self._damage_log = DamageLog()
+        self._changed: set[int] = set()  # nodes, since the last call of `on_change`
 
     async def handle(self, request: r.Request) -> Answer:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        work = self.submit(request, partial(_settle, future))
+        try:
+            return await future
+        finally:
+            work.dropped = True
+
+    def submit(self, request: r.Request, finish: Finish) -> Work:
+        """Handles a request, and calls `finish` with the answer, or with FeedError or StoreError.
+
+        A request takes no task and no future of its own, because those would cost as much as all its statements.
+        """
         kind = type(request)
-        if kind in self.use_cases.writes:
-            work = partial(_admitted, use_case=self.use_cases.write_of(request), request=request)
-            return await self.write(work, turn=request.turn, touch=touch_of(request))
-        _, look = self.use_cases.reads[kind]
-        use_case = partial(_admitted, use_case=look, request=request)
-        return await self.read(use_case, turn=request.turn, touch=touch_of(request))
+        is_write = kind in self.use_cases.writes
+        work: Work
+        if is_write:
+            work = _Write(self, partial(self.use_cases.write_of(request), request=request), request, finish)
+        else:
+            work = _Read(self, partial(self.use_cases.reads[kind][1], request=request), request, finish)
+        try:
+            (self.store.submit_write if is_write else self.store.submit_read)(work)
+        except StoreError as error:
+            finish(None, error)
+        return work
 
     async def read(
         self, work: Callable[[ReadTx, Context], T | IndexFirst], *, turn: str = "", touch: Touch | None = None
@@ -142,20 +194,22 @@ class FeedService:
         """Runs a use case that only reads, on one snapshot. `turn` is the user it runs for, and `touch` names what it
         will look up (see `Store.read`).
         """
-        context = self._context()
+        context = self.new_context()
         began_s = perf_counter()
         try:
-            return await self._read(work, context, turn, touch)
+            return await self.read_on(work, context, turn, touch)
         finally:
             STORE_SECONDS.observe("read", perf_counter() - began_s)
-            if context.degraded:
-                CURSOR_DEGRADATIONS.inc(len(context.degraded))
-            if context.damaged:
-                self._damage_log.write(context.damaged)
+            self.note_findings(context)
 
-    async def _read(
-        self, work: Callable[[ReadTx, Context], T | IndexFirst], context: Context, turn: str, touch: Touch | None
+    async def read_on(
+        self,
+        work: Callable[[ReadTx, Context], T | IndexFirst],
+        context: Context,
+        turn: str = "",
+        touch: Touch | None = None,
     ) -> T:
+        """Runs a use case as `read` does, with what it needs before: an index, or the removal of expired items."""
         tries = 0
         while True:
             first: WriteStep[object]
@@ -180,44 +234,128 @@ class FeedService:
         Wakes the deliveries after each step, also if the caller was cancelled meanwhile. Later writes of the same turn
         run after the last step. `touch` names what the first step will look up (see `Store.write`).
         """
-        steps = _Steps(self._context)
-        began_s = perf_counter()
-
-        def announce() -> None:
-            if steps.context.degraded:
-                CURSOR_DEGRADATIONS.inc(len(steps.context.degraded))
-            if steps.context.damaged:
-                self._damage_log.write(steps.context.damaged)
-            if steps.context.changed:
-                self._on_change(steps.context.changed)
-
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        write = _Write(self, work, None, partial(_settle, future), turn, touch)
+        self.store.submit_write(write)
         try:
-            return await self.store.write(partial(steps.run, work), turn=turn, on_commit=announce, touch=touch)
+            return await future
         finally:
-            STORE_SECONDS.observe("write", perf_counter() - began_s)
+            write.dropped = True
 
-    def _context(self) -> Context:
+    def new_context(self) -> Context:
+        """Returns what one run of a use case needs."""
         return Context(self.policy, self._clock(), self._new_id, hooks=self.use_cases.hooks)
 
+    def note_findings(self, context: Context) -> None:
+        """Counts and logs what a use case has found out about cursors and items."""
+        if context.degraded:
+            CURSOR_DEGRADATIONS.inc(len(context.degraded))
+        if context.damaged:
+            self.damage_log.write(context.damaged)
 
-def _admitted(tx: TxT, context: Context, use_case: Callable[..., T], request: r.Request) -> T:
-    """Runs a use case for an actor who may use the service. Raises FeedError for others."""
-    check_admitted(tx, context.policy, request.actor)
-    return use_case(tx, context, request=request)
+    def note_changes(self, node_nos: Collection[int]) -> None:
+        """Calls `on_change` soon, after the answers to the writes of this commit."""
+        if not self._changed:
+            asyncio.get_running_loop().call_soon(self._announce)
+        self._changed.update(node_nos)
+
+    def _announce(self) -> None:
+        changed, self._changed = self._changed, set()
+        self._on_change(changed)
 
 
-class _Steps:
-    """Runs the steps of a use case as works of the store. `context` is that of the step that ran last."""
+def _settle(future: "asyncio.Future[T]", answer: T, error: BaseException | None) -> None:
+    """Passes an answer or an error to who waits for it."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(answer)
+    elif isinstance(error, asyncio.CancelledError):
+        future.cancel()
+    else:
+        future.set_exception(error)
 
-    __slots__ = ("_new_context", "context")
 
-    def __init__(self, new_context: Callable[[], Context]) -> None:
-        self._new_context = new_context
+class _Read(Work):
+    """A request that only reads, as a work of the store."""
+
+    __slots__ = ("_began_s", "_finish", "_request", "_service", "_use_case", "context")
+
+    def __init__(
+        self,
+        service: FeedService,
+        use_case: Callable[[ReadTx, Context], Answer | IndexFirst],
+        request: r.Request,
+        finish: Finish,
+    ) -> None:
+        super().__init__(request.turn, touch_of(request))
+        self._service = service
+        self._use_case = use_case
+        self._request = request
+        self._finish = finish
+        self._began_s = perf_counter()
+        self.context = service.new_context()
+
+    def step(self, tx: ReadTx) -> Answer | IndexFirst:
+        check_admitted(tx, self.context.policy, self._request.actor)
+        return self._use_case(tx, self.context)
+
+    def ended(self) -> None:
+        if isinstance(self.result, IndexFirst) or isinstance(self.error, OverdueItems):
+            again = self._service.read_on(self.step_in, self.context, self.turn, self.touch)
+            self._service.tasks.start(again, self._pass_on)
+        else:
+            self._pass_on(self.result, self.error)
+
+    def step_in(self, tx: ReadTx, _context: Context) -> Answer | IndexFirst:
+        """The step again, for `FeedService.read_on`."""
+        return self.step(tx)
+
+    def _pass_on(self, answer: Any, error: BaseException | None) -> None:
+        service = self._service
+        STORE_SECONDS.observe("read", perf_counter() - self._began_s)
+        service.note_findings(self.context)
+        if error is None:
+            service.answered[type(self._request)] += 1
+        self._finish(answer, error)
+
+
+class _Write(Work):
+    """A use case that writes, as a work of the store: its steps, each in a transaction of its own.
+
+    With a request its actor must be admitted. `context` is that of the step that ran last.
+    """
+
+    __slots__ = ("_began_s", "_finish", "_request", "_service", "_use_case", "context")
+
+    def __init__(
+        self,
+        service: FeedService,
+        use_case: WriteStep[Any],
+        request: r.Request | None,
+        finish: Finish,
+        turn: str = "",
+        touch: Touch | None = None,
+    ) -> None:
+        if request is None:
+            super().__init__(turn, touch)
+        else:
+            super().__init__(request.turn, touch_of(request))
+        self._service = service
+        self._use_case = use_case
+        self._request = request
+        self._finish = finish
+        self._began_s = perf_counter()
         self.context: Context
 
-    def run(self, step: WriteStep[T], tx: WriteTx) -> T | Again:
+    def step(self, tx: WriteTx) -> object:
+        return self._run(self._use_case, tx)
+
+    def _run(self, step: WriteStep[Any], tx: WriteTx) -> object:
         """Runs a step. Returns or raises Again if another step follows."""
-        context = self.context = self._new_context()
+        context = self.context = self._service.new_context()
+        if self._request is not None:
+            check_admitted(tx, context.policy, self._request.actor)
         try:
             result = step(tx, context)
         except OverdueItems as overdue:
@@ -228,8 +366,21 @@ class _Steps:
             return self._again(_indexed(result.node_no, step))
         return result
 
-    def _again(self, step: WriteStep[T]) -> Again:
-        return Again(partial(self.run, step))
+    def _again(self, step: WriteStep[Any]) -> Again:
+        return Again(partial(self._run, step))
+
+    def committed(self) -> None:
+        context = self.context
+        if context.degraded or context.damaged:
+            self._service.note_findings(context)
+        if context.changed:
+            self._service.note_changes(context.changed)
+
+    def ended(self) -> None:
+        STORE_SECONDS.observe("write", perf_counter() - self._began_s)
+        if self.error is None and self._request is not None:
+            self._service.answered[type(self._request)] += 1
+        self._finish(self.result, self.error)
 
 
 def _then(first: WriteStep[object], work: WriteStep[T]) -> WriteStep[T]:

@@ -11,6 +11,7 @@ still atomic. A read sees one snapshot, which contains every write that was ackn
 
 from collections.abc import Callable
 from enum import Enum
+from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
@@ -70,6 +71,48 @@ class Again(Exception):  # noqa: N818 - no error: the rest of a work
         self.work = work
 
 
+class Work:
+    """A work that waits or runs, and its result or error afterwards.
+
+    `turn` names the requester, and `touch` what the first part will look up. `dropped` is set when nobody waits for the
+    result any more. A subclass says what runs (`step`) and what follows. `spent_s` is the time of the last part.
+    """
+
+    __slots__ = ("again", "dropped", "error", "rest", "result", "spent_s", "touch", "turn")
+
+    def __init__(self, turn: str, touch: Touch | None) -> None:
+        self.turn = turn
+        self.touch = touch
+        self.dropped = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.again: Again | None = None  # the next part of a work that has not ended
+        self.rest: Callable[[Any], Any] | None = None  # what runs next; the first part if it is None
+        self.spent_s = 0.0
+
+    def run(self, tx: Any) -> None:
+        """Runs the next part in a transaction, and keeps its result or error and the time that it took."""
+        began_s = perf_counter()
+        try:
+            self.result, self.error = (self.step(tx) if self.rest is None else self.rest(tx)), None
+        except Exception as error:  # noqa: BLE001 - every error of a work is for its caller
+            self.result, self.error = None, error
+        outcome = self.result if self.error is None else self.error
+        self.again = outcome if isinstance(outcome, Again) else None
+        self.spent_s += perf_counter() - began_s
+
+    def step(self, tx: Any) -> object:
+        """Does the first part in a transaction, in the thread of the store."""
+        raise NotImplementedError
+
+    def committed(self) -> None:
+        """A part was committed. Called in the event loop. What it raises becomes the error of the work."""
+
+    def ended(self) -> None:
+        """The work has a result or an error. Called in the event loop, unless the work was dropped. Raises nothing."""
+        raise NotImplementedError
+
+
 class OpenMode(Enum):
     """How a store is opened.
 
@@ -124,6 +167,12 @@ class Store(Protocol):
         `on_commit` is called after each commit, also if the caller was cancelled meanwhile. `touch` names what `work`
         will look up, which a store may read for a whole group at once.
         """
+
+    def submit_read(self, work: Work) -> None:
+        """Runs a work as `read` does. Raises StoreError if the store is closed."""
+
+    def submit_write(self, work: Work) -> None:
+        """Runs a work as `write` does. Raises StoreError if the store is closed."""
 
     async def index_some(self, limit: int) -> int:
         """Runs `WriteTx.index_some` in a transaction of its own, with payloads read before it. Raises StoreError."""

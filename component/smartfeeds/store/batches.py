@@ -9,10 +9,9 @@ process was in its way, or the connection was lost before the commit.
 import time
 
 from smartfeeds.errors import StoreError, UnknownOutcomeError
-from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.base import ReadTx, Work, WriteTx
 from smartfeeds.store.engine import Engine, OverBudgetError, TransientError
 from smartfeeds.store.indexer import ReadAhead
-from smartfeeds.store.work_queue import QueuedWork
 from smartfeeds.telemetry import STORE_GROUP_SIZE, STORE_RETRIES
 
 # A batch of reads ends after this time, and the next free connection continues with the rest. So a read waits at most
@@ -39,7 +38,7 @@ class ReadBatches:
         self._steps = steps
         self._tx = tx
 
-    def run(self, works: list[QueuedWork]) -> int:
+    def run(self, works: list[Work]) -> int:
         until = time.monotonic() + READ_BUDGET_S
         count = 0
         try:
@@ -78,7 +77,7 @@ class WriteBatches:
         self._tx = WriteTx(engine, reader)
         self._reason = ""  # of the last rollback, for metrics
 
-    def run(self, works: list[QueuedWork]) -> int:
+    def run(self, works: list[Work]) -> int:
         try:
             self._engine.begin()
         except StoreError as error:
@@ -104,7 +103,7 @@ class WriteBatches:
                 return position + 1
         return len(works)
 
-    def _commit(self, works: list[QueuedWork], *, last: bool = False) -> int:
+    def _commit(self, works: list[Work], *, last: bool = False) -> int:
         """Runs works in the open transaction, as many as the time allows. Returns 0 if it was rolled back and they must
         run again.
         """
@@ -145,7 +144,7 @@ def _retry_reason(error: BaseException) -> str:
     return error.reason if isinstance(error, TransientError) else "rollback"
 
 
-def _fail(works: list[QueuedWork], error: StoreError | OverBudgetError) -> int:
+def _fail(works: list[Work], error: StoreError | OverBudgetError) -> int:
     for work in works:
         work.result, work.error = None, error
     return len(works)

@@ -17,7 +17,7 @@ import structlog
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import OpenMode, ReadTx
+from smartfeeds.store.base import OpenMode, ReadTx, Work
 from smartfeeds.store.batches import ReadBatches, WriteBatches
 from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.migrate_postgres import prepare_postgres
@@ -27,7 +27,7 @@ from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.sql_store import SqlStore
-from smartfeeds.store.work_queue import BatchRunner, QueuedWork
+from smartfeeds.store.work_queue import BatchRunner
 from smartfeeds.telemetry import STORE_CONNECTIONS
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class _Lane:
         self.is_busy = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="postgres")
 
-    def runner(self, run: Callable[[list[QueuedWork]], int]) -> BatchRunner:
+    def runner(self, run: Callable[[list[Work]], int]) -> BatchRunner:
         """Returns what runs batches in the thread."""
         return lambda works: self.call(run, works)
 

@@ -1,14 +1,12 @@
 """What the stores of both engines share: the queues of works, and how a work is read, written and indexed."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import TypeVar, cast
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
-from smartfeeds.store.engine import OverBudgetError
+from smartfeeds.store.base import Again, OpenMode, ReadTx, Work, WriteTx
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.work_queue import BatchRunner, WorkQueue
@@ -42,8 +40,8 @@ class SqlStore:
     ) -> None:
         """Starts to run works on these connections. Reads beyond the budget of `readers` run on `long_readers`."""
         self._writes = WorkQueue(writers, WRITE_BATCH, SLOW_WRITE_S) if writers else None
-        self._reads = WorkQueue(readers, READ_BATCH, slow_read_s)
         self._long_reads = WorkQueue(long_readers, 1, slow_read_s)
+        self._reads = WorkQueue(readers, READ_BATCH, slow_read_s, overflow=self._long_reads)
 
     def prepare_close(self) -> None:
         """Does nothing here: SQLite answers, or fails."""
@@ -57,16 +55,7 @@ class SqlStore:
                 await queue.close()
 
     async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
-        reads, long_reads = self._reads, self._long_reads
-        if reads is None or long_reads is None:
-            raise StoreError("the store is closed")
-        # A sender whose long read waits or runs starts no other read, so that it cannot use all connections. Reads
-        # without a turn come from many parts of the service, and the health probe must not wait for the search of
-        # another part.
-        if not turn or not long_reads.is_serving(turn):
-            with contextlib.suppress(OverBudgetError):
-                return cast(T, await reads.call(work, turn, touch=touch))
-        return cast(T, await long_reads.call(work, turn, touch=touch))
+        return cast(T, await self._reading.call(work, turn, touch=touch))
 
     async def write(
         self,
@@ -76,9 +65,25 @@ class SqlStore:
         on_commit: Callable[[], None] | None = None,
         touch: Touch | None = None,
     ) -> T:
+        return cast(T, await self._writing.call(work, turn, on_commit, touch))
+
+    def submit_read(self, work: Work) -> None:
+        self._reading.submit(work)
+
+    def submit_write(self, work: Work) -> None:
+        self._writing.submit(work)
+
+    @property
+    def _reading(self) -> WorkQueue:
+        if self._reads is None:
+            raise StoreError("the store is closed")
+        return self._reads
+
+    @property
+    def _writing(self) -> WorkQueue:
         if self._writes is None:
             raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
-        return cast(T, await self._writes.call(work, turn, on_commit, touch))
+        return self._writes
 
     async def index_some(self, limit: int) -> int:
         payloads = await self.read(lambda tx: tx.unindexed(limit), turn=INDEX_TURN)

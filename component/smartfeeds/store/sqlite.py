@@ -18,10 +18,9 @@ from typing import Any, TypeVar
 
 import aiosqlite
 
-from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, StoreLostError
 from smartfeeds.store import migrate
-from smartfeeds.store.base import Again, OpenMode, ReadTx, WriteTx
+from smartfeeds.store.base import OpenMode, ReadTx, Work
 from smartfeeds.store.batches import ReadBatches, WriteBatches
 from smartfeeds.store.file_watch import FileWatch
 from smartfeeds.store.indexer import TraitsReader
@@ -35,10 +34,10 @@ from smartfeeds.store.sqlite_engine import (
     restoring_path,
     store_error,
 )
-from smartfeeds.store.work_queue import BatchRunner, QueuedWork
+from smartfeeds.store.work_queue import BatchRunner
 
 T = TypeVar("T")
-Runner = Callable[[list[QueuedWork]], int]
+Runner = Callable[[list[Work]], int]
 
 READERS = 2  # connections for short reads: one takes the next batch while a slow read occupies the other
 # SQLite instructions that a read may use on the shared connections. A longer read runs again on the connection for long
@@ -111,7 +110,9 @@ class SqliteStore(SqlStore):
         with contextlib.suppress(OSError):  # SQLite reports the reason
             self._files = FileWatch(self.path)
         try:
-            writers = [] if self._mode is OpenMode.READ else [await self._connect(self._writer)]
+            writers: list[BatchRunner] = []
+            if self._mode is not OpenMode.READ:
+                writers.append(partial(self._write_batch, await self._connect(self._writer)))
             readers = [await self._connect(partial(self._reader, steps=LIGHT_STEPS)) for _ in range(READERS)]
             long_reader = await self._connect(self._reader)
             await self._connect(self._reader)
@@ -145,23 +146,17 @@ class SqliteStore(SqlStore):
             await self._log_copy
         await self._disconnect()
 
-    async def write(
-        self,
-        work: Callable[[WriteTx], T | Again],
-        *,
-        turn: str = "",
-        on_commit: Callable[[], None] | None = None,
-        touch: Touch | None = None,
-    ) -> T:
-        result = await super().write(work, turn=turn, on_commit=on_commit, touch=touch)
+    async def _write_batch(self, run: BatchRunner, works: list[Work]) -> int:
+        """Runs a batch on the writing connection. Raises StoreLostError if it may not be acknowledged."""
+        done = await run(works)
         if self._loss is not None:
             raise self._loss
-        self._log_writes += 1
+        self._log_writes += done
         if self._log_writes >= CHECKPOINT_WRITES and self._log_copy is None:
             loop = asyncio.get_running_loop()
             if loop.time() >= self._log_copied_s + CHECKPOINT_INTERVAL_S:
                 self._log_copy = loop.create_task(self._copy_log(), name="copy the log")
-        return result
+        return done
 
     async def _copy_log(self) -> None:
         assert self._log_copier is not None

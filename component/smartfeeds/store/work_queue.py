@@ -10,16 +10,15 @@ which consumer of which feed the next delivery goes, and counts deliveries inste
 """
 
 import asyncio
-import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.core.fairness import FairOrder, Share, Shares
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import Again
+from smartfeeds.store.base import Work
+from smartfeeds.store.engine import OverBudgetError
 
 # The cost of a work before its time is known: less than any work takes, and enough for senders of equal cost to
 # alternate.
@@ -27,71 +26,59 @@ ADVANCE_S = 1e-5
 REMEMBERED = 4_096  # senders whose time is remembered while none of their works waits
 
 
-@dataclass(slots=True, eq=False)
-class QueuedWork:
-    """A work that waits or runs, and its result or error afterwards. `on_commit` is called after each commit."""
+class _Call(Work):
+    """A function that a task waits for."""
 
-    function: Callable[[Any], Any]
-    future: asyncio.Future[Any]
-    turn: str = ""
-    on_commit: Callable[[], None] | None = None
-    touch: Touch | None = None
-    result: Any = None
-    error: BaseException | None = None
-    spent_s: float = 0.0
+    __slots__ = ("_function", "_on_commit", "future")
 
-    def run(self, tx: object) -> None:
-        """Runs the work in a transaction, and stores its result or error and the time that it took."""
-        began_s = time.perf_counter()
-        try:
-            self.result, self.error = self.function(tx), None
-        except Exception as error:  # noqa: BLE001 - every error of a work is raised at its caller
-            self.result, self.error = None, error
-        self.spent_s += time.perf_counter() - began_s
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        future: asyncio.Future[Any],
+        turn: str,
+        on_commit: Callable[[], None] | None,
+        touch: Touch | None,
+    ) -> None:
+        super().__init__(turn, touch)
+        self._function = function
+        self._on_commit = on_commit
+        self.future = future
 
-    @property
-    def again(self) -> Again | None:
-        """The next part of a work that has not ended."""
-        outcome = self.result if self.error is None else self.error
-        return outcome if isinstance(outcome, Again) else None
+    def step(self, tx: Any) -> object:
+        return self._function(tx)
 
-    def settle(self) -> Again | None:
-        """Calls `on_commit` if the work was committed, and passes the result to the caller unless the call was
-        cancelled. If the work has not ended, its next part is returned instead. An error of `on_commit` is raised at
-        the caller.
-        """
-        if self.error is None and self.on_commit is not None:
-            try:
-                self.on_commit()
-            except Exception as error:  # noqa: BLE001 - the queue must serve the other works
-                self.error = error
-        again = self.again
-        if again is not None or self.future.done():
-            return again
+    def committed(self) -> None:
+        if self._on_commit is not None:
+            self._on_commit()
+
+    def ended(self) -> None:
         if self.error is None:
             self.future.set_result(self.result)
+        elif isinstance(self.error, asyncio.CancelledError):
+            self.future.cancel()
         elif isinstance(self.error, StopIteration):
             self.future.set_exception(RuntimeError("a work raised StopIteration"))
         else:
             self.future.set_exception(self.error)
-        return None
 
 
 # Runs works in order on one connection. It returns how many of them it has run, at least one. Only the last of them may
 # be unfinished (`Again`), because works of its sender may follow it.
-BatchRunner = Callable[[list[QueuedWork]], Awaitable[int]]
+BatchRunner = Callable[[list[Work]], Awaitable[int]]
 
 
 class _SenderAccount(Share):
-    """The waiting works of one sender, and the time that its last work took. `blocked`: the sender is slow and has a
-    work that runs.
+    """The waiting works of one sender, the number of those that run, and the time that its last work took.
+
+    `blocked`: the sender is slow and has a work that runs.
     """
 
-    __slots__ = ("blocked", "last_s", "works")
+    __slots__ = ("blocked", "last_s", "running", "works")
 
     def __init__(self) -> None:
         super().__init__()
-        self.works: deque[QueuedWork] = deque()
+        self.works: deque[Work] = deque()
+        self.running = 0
         self.last_s = 0.0
         self.blocked = False
 
@@ -111,45 +98,75 @@ class SenderQueue:
     def __init__(self, slow_s: float) -> None:
         self._slow_s = slow_s
         self._accounts: Shares[str, _SenderAccount] = Shares(
-            self._new_account, lambda account: not account.works and not account.blocked, REMEMBERED
+            self._new_account, lambda account: not account.works and not account.running, REMEMBERED
         )
         self._order: FairOrder[_SenderAccount] = FairOrder()
 
     def __bool__(self) -> bool:
         return bool(self._order)
 
-    def add(self, work: QueuedWork) -> None:
+    def is_serving(self, turn: str) -> bool:
+        """Returns whether a work of this sender waits or runs."""
+        account = self._accounts.get(turn)
+        return account is not None and bool(account.running or any(not work.dropped for work in account.works))
+
+    def add(self, work: Work) -> None:
         """Adds a work behind the others of its sender."""
         account = self._accounts[work.turn]
         account.works.append(work)
-        if not account.blocked:
+        if not account.entry and not account.blocked:
             self._order.enter(account)
 
-    def take(self) -> QueuedWork:
-        """Removes and returns the next work. Raises IndexError if none waits."""
-        account = self._order.pop()
-        work = account.works.popleft()
-        account.cost += ADVANCE_S
-        account.blocked = bool(work.turn) and account.last_s > self._slow_s
-        if account.works and not account.blocked:
-            self._order.enter(account)
-        return work
+    def take(self, most: int) -> list[Work]:
+        """Removes and returns the next works, up to `most` of them. A work that nobody waits for is passed over.
 
-    def put_back(self, works: Sequence[QueuedWork]) -> None:
+        A slow work is returned alone: the other works of its batch would be answered only after it.
+        """
+        works: list[Work] = []
+        while len(works) < most and self._order:
+            account = self._order.pop()
+            # The sender is served until another one has cost less. So the works of a sender that is alone are one run,
+            # whose cost for the order is that of one work.
+            most_cost = self._order.next_cost
+            is_slow = account.last_s > self._slow_s
+            while True:
+                work = account.works.popleft()
+                if not work.dropped:
+                    if is_slow and works:
+                        account.works.appendleft(work)
+                        self._order.put_back(account, 0.0)
+                        return works
+                    self._order.reached = account.cost
+                    account.cost += ADVANCE_S
+                    account.running += 1
+                    works.append(work)
+                    if is_slow:
+                        account.blocked = bool(work.turn)
+                        break
+                if not account.works or len(works) == most or account.cost >= most_cost:
+                    break
+            if account.works and not account.blocked:
+                self._order.enter(account)
+            if is_slow and works:
+                break
+        return works
+
+    def put_back(self, works: Sequence[Work]) -> None:
         """Makes these works the next ones again. They must be the last that `take` returned, in this order."""
         for work in reversed(works):
             account = self._accounts[work.turn]
             account.works.appendleft(work)
+            account.running -= 1
             account.blocked = False
             self._order.put_back(account, ADVANCE_S)
 
-    def go_on(self, work: QueuedWork, function: Callable[[Any], Any]) -> None:
+    def go_on(self, work: Work, function: Callable[[Any], Any]) -> None:
         """Adds the next part of a work that has run and was charged.
 
         It comes before the other works of its sender, so that they take effect in their order. Works without a turn
         have no common sender, so there it comes last.
         """
-        work.function, work.result, work.error, work.spent_s = function, None, None, 0.0
+        work.rest, work.result, work.error, work.spent_s = function, None, None, 0.0
         account = self._accounts[work.turn]
         if work.turn:
             account.works.appendleft(work)
@@ -162,38 +179,37 @@ class SenderQueue:
         account.cost = self._order.reached  # a work may be put back after its account was dropped
         return account
 
-    def charge(self, work: QueuedWork) -> None:
-        """Adds the time of a work to its sender. The work is done, or its caller has been cancelled."""
-        account = self._accounts.get(work.turn)
-        if account is not None:
-            account.last_s = work.spent_s or account.last_s
-            account.cost += max(0.0, work.spent_s - ADVANCE_S)
-            account.blocked = False
-            if account.works:
-                self._order.enter(account)
-
-    def is_slow(self, work: QueuedWork) -> bool:
-        """Returns whether the last work of this sender took long, so that this one probably does too."""
-        account = self._accounts.get(work.turn)
-        return account is not None and account.last_s > self._slow_s
+    def charge(self, works: Sequence[Work]) -> None:
+        """Adds the time of works that are done to their senders."""
+        for work in works:
+            account = self._accounts.get(work.turn)
+            if account is not None:
+                account.last_s = work.spent_s or account.last_s
+                account.cost += max(0.0, work.spent_s - ADVANCE_S)
+                account.running -= 1
+                account.blocked = False
+                if account.works and not account.entry:
+                    self._order.enter(account)
 
 
 class WorkQueue:
     """A queue of works that one or more connections serve. Up to `batch` works run in one batch; a work that probably
-    takes more than `slow_s` runs alone.
+    takes more than `slow_s` runs alone. Works that exceed the budget of these connections run again in `overflow`.
     """
 
-    def __init__(self, connections: list[BatchRunner], batch: int, slow_s: float) -> None:
+    def __init__(
+        self, connections: list[BatchRunner], batch: int, slow_s: float, overflow: "WorkQueue | None" = None
+    ) -> None:
         self._idle = connections
         self._batch = batch
         self._waiting = SenderQueue(slow_s)
         self._serving: set[asyncio.Task[None]] = set()
-        self._calls: Counter[str] = Counter()
+        self._overflow = overflow
         self._closed = False
 
     def is_serving(self, turn: str) -> bool:
         """Returns whether a work of this sender waits or runs."""
-        return turn in self._calls
+        return self._waiting.is_serving(turn)
 
     async def call(
         self,
@@ -205,22 +221,31 @@ class WorkQueue:
         """Runs a work in some batch and returns its result when the batch is done. Raises what the work raises, or
         StoreError.
         """
-        if self._closed:
-            raise StoreError("the store is closed")
-        loop = asyncio.get_running_loop()
-        work = QueuedWork(function, loop.create_future(), turn, on_commit, touch)
-        self._waiting.add(work)
-        if self._idle:
-            task = loop.create_task(self._serve(self._idle.pop()))
-            self._serving.add(task)
-            task.add_done_callback(self._serving.discard)
-        self._calls[turn] += 1
+        work = _Call(function, asyncio.get_running_loop().create_future(), turn, on_commit, touch)
+        self.submit(work)
         try:
             return await work.future
         finally:
-            self._calls[turn] -= 1
-            if not self._calls[turn]:
-                del self._calls[turn]
+            work.dropped = True
+
+    def submit(self, work: Work) -> None:
+        """Runs a work in some batch. Raises StoreError if the store is closed.
+
+        A sender whose work waits or runs in `overflow` starts no other work here, so that it cannot use all
+        connections. Works without a turn come from many parts of the service: the health probe must not wait for the
+        search of another part.
+        """
+        overflow = self._overflow
+        if overflow is not None and work.turn and overflow.is_serving(work.turn):
+            overflow.submit(work)
+            return
+        if self._closed:
+            raise StoreError("the store is closed")
+        self._waiting.add(work)
+        if self._idle:
+            task = asyncio.get_running_loop().create_task(self._serve(self._idle.pop()))
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
 
     async def close(self) -> None:
         """Rejects further works and waits for those that are queued."""
@@ -230,44 +255,59 @@ class WorkQueue:
 
     async def _serve(self, run: BatchRunner) -> None:
         try:
-            while works := self._next_batch():
+            while works := self._waiting.take(self._batch):
                 await self._run_batch(run, works)
         finally:
             self._idle.append(run)
 
-    def _next_batch(self) -> list[QueuedWork]:
-        works: list[QueuedWork] = []
-        while self._waiting and len(works) < self._batch:
-            work = self._waiting.take()
-            if work.future.done():
-                self._waiting.charge(work)
-                continue
-            # A slow work runs alone: the other works of its batch would be answered only after it.
-            slow = self._waiting.is_slow(work)
-            if slow and works:
-                self._waiting.put_back([work])
-                break
-            works.append(work)
-            if slow:
-                break
-        return works
-
-    async def _run_batch(self, run: BatchRunner, works: list[QueuedWork]) -> None:
+    async def _run_batch(self, run: BatchRunner, works: list[Work]) -> None:
         try:
             done = await run(works)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             # The whole program ends.
-            for work in works:
-                work.future.cancel()
+            self._fail(works, error)
             raise
         except Exception as error:  # noqa: BLE001 - the callers of all works must get an answer
-            for work in works:
-                self._waiting.charge(work)
-                work.error = StoreError(f"the database connection failed: {error}")
-                work.settle()
+            self._waiting.charge(works)
+            is_known = isinstance(error, StoreError)
+            self._fail(works, error if is_known else StoreError(f"the database connection failed: {error}"))
             return
-        self._waiting.put_back(works[done:])
-        for work in works[:done]:
-            self._waiting.charge(work)
-            if (again := work.settle()) is not None:
-                self._waiting.go_on(work, again.work)
+        if done < len(works):
+            self._waiting.put_back(works[done:])
+            works = works[:done]
+        self._waiting.charge(works)
+        for work in works:
+            if work.error is None:
+                try:
+                    work.committed()
+                except Exception as error:  # noqa: BLE001 - the queue must serve the other works
+                    work.error, work.again = error, None
+            if work.again is not None:
+                self._waiting.go_on(work, work.again.work)
+            elif self._overflow is not None and isinstance(work.error, OverBudgetError):
+                self._run_long(work, self._overflow)
+            else:
+                _end(work)
+
+    def _run_long(self, work: Work, overflow: "WorkQueue") -> None:
+        work.spent_s = 0.0
+        try:
+            overflow.submit(work)
+        except StoreError as error:
+            work.error = error
+            _end(work)
+
+    def _fail(self, works: list[Work], error: BaseException) -> None:
+        for work in works:
+            work.error = error
+            _end(work)
+
+
+def _end(work: Work) -> None:
+    """Passes a result on. What this raises is a bug: it must not end the task that serves the queue."""
+    if not work.dropped:
+        try:
+            work.ended()
+        except Exception as error:  # noqa: BLE001 - the queue must serve the other works
+            context = {"message": "the result of a work could not be passed on", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)

@@ -19,9 +19,11 @@ StanzaAttributes = Mapping[str, str] | etree._Element
 
 @dataclass(frozen=True, slots=True)
 class StanzaAddress:
-    """An address of a stanza: parsed, the text of its bare form, and its bytes as an attribute of the response."""
+    """An address of a stanza: parsed, the texts of its full and its bare form, and its bytes as an attribute of the
+    response."""
 
     jid: Jid
+    full: str
     bare: str
     written: bytes
 
@@ -86,4 +88,4 @@ class AddressReader:
             return None
         if own:
             text = own_spelling(text, self._domain)
-        return StanzaAddress(jid, str(jid.bare), attribute(text).encode())
+        return StanzaAddress(jid, str(jid), str(jid.bare), attribute(text).encode())

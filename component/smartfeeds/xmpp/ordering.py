@@ -8,9 +8,8 @@ the writes of one user in order (`store.work_queue`). Pipelined publishes theref
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
-
-from smartfeeds.core.jid import Jid
 
 
 class StoreAccess(Enum):
@@ -32,45 +31,39 @@ class _Lane:
     def __init__(self, access: StoreAccess) -> None:
         self.access = access
         self.running = 1
-        self.waiting: deque[tuple[StoreAccess, asyncio.Future[None]]] = deque()
+        self.waiting: deque[tuple[StoreAccess, Callable[[], None]]] = deque()
 
 
 class RequestOrder:
     """The requests in progress, by the full JIDs of their senders. Devices of one user do not wait for each other."""
 
     def __init__(self) -> None:
-        self._lanes: dict[Jid, _Lane] = {}
+        self._lanes: dict[str, _Lane] = {}
 
-    def enter(self, sender: Jid, access: StoreAccess) -> asyncio.Future[None] | None:
-        """Adds a request. Returns None if it may start now, otherwise a future that ends when it may.
-
-        The caller calls `leave` when the request has ended. If it must not start any more, the caller cancels the
-        future instead.
-        """
+    def enter(self, sender: str, access: StoreAccess, start: Callable[[], None]) -> None:
+        """Calls `start` when a request may start, now if it may now. The caller calls `leave` when it has ended."""
         lane = self._lanes.get(sender)
         if lane is None:
             self._lanes[sender] = _Lane(access)
-            return None
-        if lane.access is access and access is not StoreAccess.MIXED and not lane.waiting:
+        elif lane.access is access and access is not StoreAccess.MIXED and not lane.waiting:
             lane.running += 1
-            return None
-        start: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        lane.waiting.append((access, start))
-        return start
+        else:
+            lane.waiting.append((access, start))
+            return
+        start()
 
-    def is_idle(self, sender: Jid) -> bool:
+    def is_idle(self, sender: str) -> bool:
         """Returns whether no request of the sender is in progress."""
         return sender not in self._lanes
 
-    def leave(self, sender: Jid) -> None:
+    def leave(self, sender: str) -> None:
         """Removes a request that has ended, and starts the requests that waited for it."""
         lane = self._lanes[sender]
         lane.running -= 1
         while lane.waiting and (not lane.running or lane.waiting[0][0] is lane.access is not StoreAccess.MIXED):
-            access, start = lane.waiting.popleft()
-            if not start.done():
-                lane.access = access
-                lane.running += 1
-                start.set_result(None)
+            lane.access, start = lane.waiting.popleft()
+            lane.running += 1
+            # Not at once: a request that ends while it starts would call this method, one level deeper for each.
+            asyncio.get_running_loop().call_soon(start)
         if not lane.running:
             del self._lanes[sender]

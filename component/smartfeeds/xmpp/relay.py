@@ -3,9 +3,9 @@
 This one is for a process that is alone. A feature may pass stanzas between processes (docs/scaling.md, "Links").
 """
 
-import asyncio
-
 from lxml import etree
+
+from smartfeeds.xmpp.turns import StanzaWork
 
 
 class Relay:
@@ -18,7 +18,7 @@ class Relay:
         """Passes a stanza to another process if this process stops. Returns whether it did."""
         return False
 
-    def share(self, element: etree._Element, work: "asyncio.Future[float] | bool" = True) -> None:
+    def share(self, element: etree._Element, work: StanzaWork | bool = True) -> None:
         """Shows presence or a message to all other processes. `work` is what the callback of the stream returned."""
 
     def return_answer(self, _iq: etree._Element) -> bool:

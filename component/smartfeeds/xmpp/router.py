@@ -2,15 +2,15 @@
 16).
 
 Every IQ of type get or set to this component gets exactly one result or error, from the address that it was sent to.
-Requests run as separate tasks, those of one sender in their order (`ordering`). Only FeedError reaches the wire; any
-other exception is logged under an incident id.
+Those of one sender take effect in their order (`ordering`). Only FeedError reaches the wire; any other exception is
+logged under an incident id.
 """
 
 import asyncio
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import FormFields
 from smartfeeds.errors import UNKNOWN_OUTCOME, Condition, FeedError, StoreError, UnknownOutcomeError
 from smartfeeds.service import requests as r
+from smartfeeds.service.feeds import Finish, RequestTasks
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.xmpp import namespaces as ns
@@ -50,6 +51,7 @@ from smartfeeds.xmpp.service_queries import service_readers
 from smartfeeds.xmpp.side import Reader, Response, ResponseEncoder, XmppSide, body_only
 from smartfeeds.xmpp.stanza_errors import encode_error, error_condition
 from smartfeeds.xmpp.stanza_side import ANY_TYPE, StanzaReader, StanzaSide
+from smartfeeds.xmpp.turns import StanzaWork
 
 log = structlog.get_logger()
 
@@ -101,9 +103,7 @@ _ENCODERS: Mapping[type, ResponseEncoder] = {
 }
 _OPERATIONS: Mapping[type[r.Request], str] = {RunCommand: "command", ListCommands: DISCOVER}
 
-# A future that ends when a request may start; None if it may start at once.
-Start = asyncio.Future[None] | None
-StanzaHandler = Callable[[Element], bool | asyncio.Task[float]]
+StanzaHandler = Callable[[Element], bool | StanzaWork]
 
 
 class RequestHandler(Protocol):
@@ -111,6 +111,9 @@ class RequestHandler(Protocol):
 
     def handle(self, request: r.Request) -> Awaitable[object]:
         """Returns the response. Raises FeedError, StoreError."""
+
+    def submit(self, request: r.Request, finish: Finish) -> object:
+        """Handles a request, and calls `finish` with the response, or with an error: FeedError, StoreError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,52 @@ class RouterTools:
     new_id: Callable[[], str] = lambda: secrets.token_hex(8)
 
 
+class _RequestRun(StanzaWork):
+    """A request in progress, and the IQ that it came in, if it is answered."""
+
+    __slots__ = ("_began_s", "_router", "iq", "request", "sender")
+
+    def __init__(self, router: "StanzaRouter", request: r.Request, iq: IncomingIq | None) -> None:
+        super().__init__()
+        self._router = router
+        self.request = request
+        self.iq = iq
+        self.sender = str(request.actor) if iq is None else iq.sender.full
+        self._began_s = router.clock()
+
+    def begin(self) -> None:
+        """Passes the request to what handles it. It may end before this returns."""
+        router, request = self._router, self.request
+        handle = router.handlers.get(type(request))
+        if handle is None:
+            router.service.submit(request, self.finish)
+        else:
+            router.tasks.start(handle(request), self.finish)
+
+    def finish(self, answer: object, error: BaseException | None) -> None:
+        """Sends the response, unless the request came in a message, and ends the request. Raises nothing."""
+        router, request, iq = self._router, self.request, self.iq
+        operation, outcome, spent_s = router.operations[type(request)], "ok", 0.0
+        try:
+            if error is not None:
+                raise error
+            if iq is not None:
+                began_s = time.thread_time()
+                outcome = router.answer(iq, answer)
+                spent_s = time.thread_time() - began_s
+        except FeedError as refusal:
+            outcome = router.fail(iq, refusal, type(request))
+            if iq is None:
+                _log_ignored(str(request.actor.bare), operation, refusal)
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+        except Exception as fault:  # noqa: BLE001  the boundary: nothing internal reaches the wire
+            outcome = router.fail(iq, router.incident(operation, fault))
+        router.observe(operation, outcome, router.clock() - self._began_s)
+        router.leave(self.sender)
+        self.end(spent_s)
+
+
 class StanzaRouter:
     """Handles the stanzas from the stream.
 
@@ -148,12 +197,12 @@ class StanzaRouter:
         stanzas: StanzaSide,
         tools: RouterTools,
     ) -> None:
-        self._service = service
+        self.service = service
         self._reply = reply
         self._stanzas = stanzas
-        self._observe = tools.observe
+        self.observe = tools.observe
         self._answer_limit_bytes = tools.answer_limit_bytes
-        self._clock = tools.clock
+        self.clock = tools.clock
         self._new_id = tools.new_id
         self.addresses = AddressReader(info.domain)
         commands = table_of(*side.commands)
@@ -178,7 +227,7 @@ class StanzaRouter:
             **service_readers(info.name, info.http_base_url, tools.now_us),
         }
         # Requests that the service does not handle itself.
-        self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
+        self.handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
             RunCommand: self._commands.run,
             ListCommands: self._commands.list_commands,
             **stanzas.handlers,
@@ -187,9 +236,9 @@ class StanzaRouter:
         self._access: Mapping[type[r.Request], StoreAccess] = {
             **dict.fromkeys(use_cases.reads, StoreAccess.READ),
             **dict.fromkeys(use_cases.writes, StoreAccess.WRITE),
-            **dict.fromkeys(self._handlers, StoreAccess.MIXED),
+            **dict.fromkeys(self.handlers, StoreAccess.MIXED),
         }
-        self._operations = {**use_cases.names, **stanzas.operations, **_OPERATIONS}
+        self.operations = {**use_cases.names, **stanzas.operations, **_OPERATIONS}
         self._rooms: Set[str] = frozenset() if stanzas.rooms is None else stanzas.rooms.known
         # Messages by their type and the tag of a child. Other messages are ignored (xep-map 14).
         self._messages: Mapping[tuple[str, str], StanzaHandler] = {
@@ -199,27 +248,26 @@ class StanzaRouter:
             **{key: partial(self._read_personal, read) for key, read in stanzas.personal_messages.items()},
         }
         self._order = RequestOrder()
-        self._tasks: set[asyncio.Task[float]] = set()
+        self.tasks = RequestTasks()
+        self._drained: asyncio.Future[None] | None = None
+        self.in_flight = 0  # requests in progress
         self._kinds: Mapping[str, StanzaHandler] = {
             ns.tag(COMPONENT_NS, "iq"): self._on_iq,
             ns.tag(COMPONENT_NS, "message"): self._on_message,
             ns.tag(COMPONENT_NS, "presence"): self._on_presence,
         }
 
-    @property
-    def in_flight(self) -> int:
-        """The number of requests in progress."""
-        return len(self._tasks)
-
     async def drain(self) -> None:
         """Waits until all requests in progress are answered."""
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
+        while self.in_flight:
+            if self._drained is None or self._drained.done():
+                self._drained = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._drained)
 
-    def on_stanza(self, element: Element) -> bool | asyncio.Task[float]:
+    def on_stanza(self, element: Element) -> bool | StanzaWork:
         """Handles a stanza, or returns False if it is not for the router. Never waits.
 
-        Returns the task of a request. Its result is the processor time in seconds spent on encoding the response.
+        Returns the request that it has started, whose processor time is that of encoding the response.
         """
         handler = self._kinds.get(element.tag)
         return handler is not None and handler(element)
@@ -230,12 +278,12 @@ class StanzaRouter:
         if name == "iq" and attributes.get("type") in ("get", "set") and iq is not None and self._answerable(iq):
             self._refuse(iq, FeedError(Condition.BUSY, "too many requests at once; try again later"))
         else:
-            self._observe(UNREAD, "dropped", 0.0)
+            self.observe(UNREAD, "dropped", 0.0)
 
     def _answerable(self, iq: IncomingIq) -> bool:
         return len(iq.head) + _ERROR_BYTES <= self._answer_limit_bytes
 
-    def _on_iq(self, element: Element) -> bool | asyncio.Task[float]:
+    def _on_iq(self, element: Element) -> bool | StanzaWork:
         kind = element.get("type", "")
         if kind in ("result", "error"):
             return False
@@ -245,7 +293,7 @@ class StanzaRouter:
         iq = self.addresses.read(element)
         if iq is None or not self._answerable(iq):
             log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
-            self._observe(UNREAD, "dropped", 0.0)
+            self.observe(UNREAD, "dropped", 0.0)
             return True
         if (kind, tag) in _PASSED_ON and len(element) == 1 and len(element.get("id") or "") < _LONG_ID:
             return False
@@ -269,7 +317,7 @@ class StanzaRouter:
         """Whether a stanza may be of any occupant of a room (XEP-0045 section 7.5), who has not the room's rights."""
         return self._stanzas.rooms is not None and self._stanzas.rooms.is_in(sender.bare)
 
-    def _begin(self, iq: IncomingIq, read: Reader, payload: Element) -> bool | asyncio.Task[float]:
+    def _begin(self, iq: IncomingIq, read: Reader, payload: Element) -> bool | StanzaWork:
         """Reads a request and starts its task."""
         request: r.Request | bytes | None = None
         try:
@@ -277,68 +325,48 @@ class StanzaRouter:
         except FeedError as error:
             self._refuse(iq, error)
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
-            self._refuse(iq, self._incident(UNREAD, error))
+            self._refuse(iq, self.incident(UNREAD, error))
         if isinstance(request, bytes):
-            if not self._order.is_idle(iq.sender.jid):
-                return self._spawn(iq.sender.jid, StoreAccess.READ, partial(self._send_in_turn, request, iq))
-            self._send_known(request, iq)
+            if self._order.is_idle(iq.sender.full):
+                self._send_known(request, iq)
+            else:
+                return self._send_in_turn(request, iq)
         elif request is not None:
             return self.start(request, iq)
         return True
 
-    def start(self, request: r.Request, iq: IncomingIq | None = None) -> asyncio.Task[float]:
+    def start(self, request: r.Request, iq: IncomingIq | None = None) -> StanzaWork:
         """Starts a request, after those that its actor has sent before. A request without an IQ has no response."""
-        return self._spawn(request.actor, self._access[type(request)], partial(self._run, request, iq))
+        run = _RequestRun(self, request, iq)
+        self.in_flight += 1
+        self._order.enter(run.sender, self._access[type(request)], run.begin)
+        return run
 
-    def _spawn(
-        self, sender: Jid, access: StoreAccess, run: Callable[[Start], Coroutine[None, None, float]]
-    ) -> asyncio.Task[float]:
-        """Starts a task in the order of the sender's requests. `run` waits for the future that it receives."""
-        turn = self._order.enter(sender, access)
-        task = asyncio.get_running_loop().create_task(run(turn))
-        self._tasks.add(task)
-        task.add_done_callback(partial(self._on_end, sender, turn))
-        return task
-
-    def _on_end(self, sender: Jid, turn: Start, task: asyncio.Task[float]) -> None:
-        self._tasks.discard(task)
-        if turn is not None:
-            turn.cancel()  # without effect unless the task was cancelled while it waited
-        if turn is None or not turn.cancelled():
-            self._order.leave(sender)
+    def leave(self, sender: str) -> None:
+        """Removes a request that has ended."""
+        self._order.leave(sender)
+        self.in_flight -= 1
+        if not self.in_flight and self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
 
     def _send_known(self, body: bytes, iq: IncomingIq) -> None:
         self._reply(envelope(b"result", iq.head, body))
-        self._observe(DISCOVER, "ok", 0.0)
+        self.observe(DISCOVER, "ok", 0.0)
 
-    async def _send_in_turn(self, body: bytes, iq: IncomingIq, turn: Start) -> float:
-        if turn is not None:
-            await turn
-        self._send_known(body, iq)
-        return 0.0
+    def _send_in_turn(self, body: bytes, iq: IncomingIq) -> StanzaWork:
+        """Sends a prepared response after those to the requests that the sender has sent before."""
+        work = StanzaWork()
 
-    async def _run(self, request: r.Request, iq: IncomingIq | None, turn: Start) -> float:
-        """Handles a request and sends the response, unless it came in a message (`iq` is None)."""
-        operation, start_s = self._operations[type(request)], self._clock()
-        outcome, spent_s = "cancelled", 0.0
-        try:
-            if turn is not None:
-                await turn
-            answer = await self._handlers.get(type(request), self._service.handle)(request)
-            began_s = time.thread_time()
-            outcome = self._answer(iq, answer) if iq is not None else "ok"
-            spent_s = time.thread_time() - began_s
-        except FeedError as error:
-            outcome = self._fail(iq, error, type(request))
-            if iq is None:
-                _log_ignored(str(request.actor.bare), operation, error)
-        except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
-            outcome = self._fail(iq, self._incident(operation, error))
-        finally:
-            self._observe(operation, outcome, self._clock() - start_s)
-        return spent_s
+        def send() -> None:
+            self._send_known(body, iq)
+            self.leave(iq.sender.full)
+            work.end(0.0)
 
-    def _answer(self, iq: IncomingIq, answer: object) -> str:
+        self.in_flight += 1
+        self._order.enter(iq.sender.full, StoreAccess.READ, send)
+        return work
+
+    def answer(self, iq: IncomingIq, answer: object) -> str:
         """Sends a response and what follows it. Returns the outcome."""
         response = self._encoders[type(answer)](answer, iq, self._new_id)
         if max([len(iq.head) + len(response.body), *map(len, response.before)]) > self._answer_limit_bytes:
@@ -350,16 +378,16 @@ class StanzaRouter:
             self._reply(message)
         return response.outcome
 
-    def _fail(self, iq: IncomingIq | None, error: FeedError, request: type[r.Request] | None = None) -> str:
+    def fail(self, iq: IncomingIq | None, error: FeedError, request: type[r.Request] | None = None) -> str:
         """Sends an error response, if a response is due. Returns the outcome."""
         if iq is not None:
             self._reply(envelope(b"error", iq.head, iq.about + encode_error(error, request)))
         return error.condition.value
 
     def _refuse(self, iq: IncomingIq, error: FeedError) -> None:
-        self._observe(UNREAD, self._fail(iq, error), 0.0)
+        self.observe(UNREAD, self.fail(iq, error), 0.0)
 
-    def _incident(self, operation: str, error: Exception) -> FeedError:
+    def incident(self, operation: str, error: Exception) -> FeedError:
         """Logs an unexpected exception. Returns an error that names only the id of the log entry."""
         incident = self._new_id()
         if isinstance(error, StoreError):
@@ -370,7 +398,7 @@ class StanzaRouter:
         log.error("request_failed", operation=operation, incident=incident, exc_info=error)
         return FeedError(Condition.INTERNAL, f"internal error (incident {incident})")
 
-    def _on_presence(self, element: Element) -> bool | asyncio.Task[float]:
+    def _on_presence(self, element: Element) -> bool | StanzaWork:
         """Starts the requests of a presence."""
         sender, address = self.addresses.sender(element), self.addresses.own(element)
         if sender is None or address is None:
@@ -383,7 +411,7 @@ class StanzaRouter:
         tasks = [self.start(request) for request in requests if request is not None]
         return tasks[-1] if tasks else True
 
-    def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
+    def _on_message(self, element: Element) -> bool | StanzaWork:
         kind = element.get("type", "normal")
         kinds = (kind,) if kind == "error" else (kind, ANY_TYPE)
         keys = ((each, child.tag) for child in element for each in kinds)
@@ -392,13 +420,13 @@ class StanzaRouter:
             return handler(element)
         return self._on_error(element) if kind == "error" else True
 
-    def _read(self, read: StanzaReader, element: Element) -> bool | asyncio.Task[float]:
+    def _read(self, read: StanzaReader, element: Element) -> bool | StanzaWork:
         """Starts the request of a message, if it requires one."""
         sender, address = self.addresses.sender(element), self.addresses.own(element)
         request = read(element, sender.jid, address.bare) if sender is not None and address is not None else None
         return True if request is None else self.start(request)
 
-    def _read_personal(self, read: StanzaReader, element: Element) -> bool | asyncio.Task[float]:
+    def _read_personal(self, read: StanzaReader, element: Element) -> bool | StanzaWork:
         sender = self.addresses.sender(element)
         return True if sender is None or self._is_room(sender) else self._read(read, element)
 
@@ -407,7 +435,7 @@ class StanzaRouter:
         sender = self.addresses.sender(element)
         return sender is None or not any(follows(sender.bare) for follows in self._stanzas.follows)
 
-    def _on_form(self, element: Element) -> bool | asyncio.Task[float]:
+    def _on_form(self, element: Element) -> bool | StanzaWork:
         """Starts the request in a form of a message. A message has no response, so a fault of the form is logged."""
         form = next(element.iterchildren(X))
         form_type = form_type_of(form)
@@ -422,11 +450,11 @@ class StanzaRouter:
             request = read(fields, sender.jid, address.bare)
         except FeedError as error:
             _log_ignored(sender.bare, form_type, error)
-            self._observe(UNREAD, error.condition.value, 0.0)
+            self.observe(UNREAD, error.condition.value, 0.0)
             return True
         return self.start(request)
 
-    def _on_error(self, element: Element) -> bool | asyncio.Task[float]:
+    def _on_error(self, element: Element) -> bool | StanzaWork:
         """Starts the request of an error: a bounce of a notification carries the number of the subscription in its
         id."""
         match = _EVENT_ID.fullmatch(element.get("id") or "")

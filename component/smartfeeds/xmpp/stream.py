@@ -38,7 +38,7 @@ from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, domain_of, fault_of, sender_of
 from smartfeeds.xmpp.slixmpp_tree import to_slixmpp
 from smartfeeds.xmpp.stanza_errors import error_answer
-from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, Turn
+from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, StanzaWork, Turn
 
 STANZA_LIMIT_BYTES = 1_048_576  # a larger stanza is truncated by the framer, so that it cannot fill the memory
 CLOSE_TIMEOUT_S = 2.0  # wait for the server's footer
@@ -57,9 +57,8 @@ _FOOTER = b"</stream:stream>"
 
 log = structlog.get_logger()
 
-# True if the stanza was handled, or the task that it started. The task returns the processor time that it spent on the
-# event loop, in seconds, without the time of the store.
-StanzaOutcome = bool | asyncio.Task[float]
+# True if the stanza was handled, or the work that goes on.
+StanzaOutcome = bool | StanzaWork
 StanzaCallback = Callable[[etree._Element], StanzaOutcome]
 
 
@@ -340,7 +339,7 @@ class ComponentStream(ComponentXMPP):
             self._serving.cancel()
             self._serving = None
         end_s = loop.time() + SLICE_S
-        while batch := self._batch():
+        while batch := self.turns.take(BATCH_BYTES):
             try:
                 self._serve_batch(batch)
             except StreamSyntaxError as error:
@@ -355,45 +354,36 @@ class ComponentStream(ComponentXMPP):
         if rest_s is not None:
             self._serving = loop.call_later(rest_s, self._serve)
 
-    def _batch(self) -> list[Turn]:
-        """Returns the next stanzas in turn, up to `BATCH_BYTES`."""
-        batch: list[Turn] = []
-        size_bytes = 0
-        while size_bytes < BATCH_BYTES and (turn := self.turns.take()) is not None:
-            batch.append(turn)
-            size_bytes += turn.size_bytes
-        return batch
-
     def _serve_batch(self, batch: Sequence[Turn]) -> None:
         """Parses and handles stanzas. Each sender is charged its share of the time. Raises StreamSyntaxError."""
         assert self._stanzas is not None
         began_s = time.thread_time()
         unread: list[bool] = []
-        working: set[Turn] = set()
+        working: dict[Turn, StanzaWork] = {}
         try:
             for turn, element in zip(batch, self._stanzas.parse([turn.frame for turn in batch]), strict=True):
                 unread.append(element is None or (len(element) > 0 and element[0].tag == _CUT))
                 # The callback may close the link. The rest of the batch is dropped then.
                 outcome = self._is_leaving() or self._handle(element)
-                if isinstance(outcome, asyncio.Task):
-                    working.add(turn)
-                    outcome.add_done_callback(partial(self._done, turn))
+                if isinstance(outcome, StanzaWork) and not outcome.has_ended:
+                    working[turn] = outcome
         finally:
-            spent_s = time.thread_time() - began_s
-            size_bytes = sum(turn.size_bytes for turn in batch)
+            byte_s = (time.thread_time() - began_s) / sum([turn.size_bytes for turn in batch])
             for turn, cut in zip(batch, unread, strict=False):
-                self.turns.spend(turn, spent_s * turn.size_bytes / size_bytes, cut=cut)
+                self.turns.spend(turn, byte_s * turn.size_bytes, cut=cut)
             # Count the stanzas after a syntax error too: the counts in `turns` outlive the connection.
             for turn in batch:
-                if turn not in working:
+                if turn in working:
+                    working[turn].when_ended(partial(self._done, turn))
+                else:
                     self.turns.done(turn)
 
-    def _done(self, turn: Turn, work: asyncio.Task[float]) -> None:
-        self.turns.done(turn)
-        if not work.cancelled() and work.exception() is None:
-            self.turns.spend(turn, work.result())
-        if self._is_idle() and not self._is_leaving():
-            self._serve()
+    def _done(self, turn: Turn, spent_s: float) -> None:
+        self.turns.spend(turn, spent_s)
+        if self.turns.done(turn) and self._is_idle() and not self._is_leaving():
+            if self._serving is not None:
+                self._serving.cancel()
+            self._serving = asyncio.get_running_loop().call_soon(self._serve)
 
     def _is_idle(self) -> bool:
         """Returns whether no call of `_serve` is scheduled for the next iteration of the event loop."""

@@ -64,15 +64,6 @@ class _QueueShare(Share):
         self.stanzas = 0
         self.bytes = 0
 
-    def fits(self, size_bytes: int, stanzas: int, bytes_: int) -> bool:
-        """Returns whether one more stanza of this size stays within the bounds."""
-        return self.stanzas < stanzas and self.bytes + size_bytes <= bytes_
-
-    def add(self, stanzas: int, size_bytes: int) -> None:
-        """Adds to the counts; negative numbers subtract."""
-        self.stanzas += stanzas
-        self.bytes += size_bytes
-
 
 class _Domain(_QueueShare):
     __slots__ = ("__weakref__", "senders")
@@ -98,27 +89,52 @@ class _Sender(_QueueShare):
 class Turn:
     """An admitted stanza. It counts until `StanzaTurns.done`.
 
-    `wire_bytes` is its size before it was truncated, `price_s` its cost before it is parsed, `cost_s` what the sender
-    was charged for it so far. `requested`: it is a response to a request of ours, so its sender does not rest after it.
+    `size_bytes` is its size, `wire_bytes` that before it was truncated, `price_s` its cost before it is parsed,
+    `cost_s` what the sender was charged for it so far. `requested`: it is a response to a request of ours, so its
+    sender does not rest after it.
     """
 
     sender: _Sender
     frame: bytes
+    size_bytes: int
     wire_bytes: int
     price_s: float
     requested: bool
     cost_s: float = 0.0
 
-    @property
-    def size_bytes(self) -> int:
-        """The size of the stanza after it was truncated."""
-        return len(self.frame)
+
+class StanzaWork:
+    """A stanza that is still being handled when the call with it has returned."""
+
+    __slots__ = ("_listeners", "has_ended", "spent_s")
+
+    def __init__(self) -> None:
+        self._listeners: tuple[Callable[[float], object], ...] = ()
+        self.has_ended = False
+        self.spent_s = 0.0
+
+    def when_ended(self, listener: Callable[[float], object]) -> None:
+        """Calls a function at the end, at once if it has come. It receives the processor time in seconds that the
+        stanza took on the event loop since, without the time of the store."""
+        if self.has_ended:
+            listener(self.spent_s)
+        else:
+            self._listeners += (listener,)
+
+    def end(self, spent_s: float) -> None:
+        """Ends the work. It is called once."""
+        self.has_ended, self.spent_s = True, spent_s
+        for listener in self._listeners:
+            listener(spent_s)
 
 
 class StanzaTurns:
     """The stanzas of one link that wait or are in work. `clock` returns seconds and never steps back.
 
     `refused` is the number of stanzas that were not admitted since the start.
+
+    Every stanza passes through `add`, `take`, `spend` and `done`. They change the counts of the sender, of its domain
+    and of all in place, without a method for each: it would be called twelve times for each stanza.
     """
 
     def __init__(self, bounds: QueueBounds, *, clock: Callable[[], float]) -> None:
@@ -163,46 +179,67 @@ class StanzaTurns:
         its sender rests; otherwise rejected stanzas could fill the link. `requested`: it is a response to our request.
         """
         sender = self._senders[jid]
+        domain, every = sender.domain, self._all
         size_bytes, bounds = len(frame), self._bounds
-        free = (bounds.stanzas - self._all.stanzas, bounds.bytes - self._all.bytes)
-        if not (
-            sender.fits(size_bytes, bounds.sender_stanzas, bounds.sender_bytes)
-            and sender.fits(size_bytes, *free)
-            and sender.domain.fits(size_bytes, *free)
+        # A domain has at least as much as each of its senders, so its check is also that of the sender.
+        if (
+            sender.stanzas >= bounds.sender_stanzas
+            or sender.bytes + size_bytes > bounds.sender_bytes
+            or domain.stanzas >= bounds.stanzas - every.stanzas
+            or domain.bytes + size_bytes > bounds.bytes - every.bytes
         ):
             self.refused += 1
             return False
-        for party in (sender, sender.domain, self._all):
-            party.add(1, size_bytes)
-        price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + min(cpu_s, BYTE_MOST_S * wire_bytes)
-        price_s += COSTLY_S * cut
-        sender.waiting.append(Turn(sender, frame, wire_bytes, price_s, requested))
-        self._rank(sender)
+        sender.stanzas += 1
+        sender.bytes += size_bytes
+        domain.stanzas += 1
+        domain.bytes += size_bytes
+        every.stanzas += 1
+        every.bytes += size_bytes
+        price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + min(cpu_s, BYTE_MOST_S * wire_bytes) + COSTLY_S * cut
+        sender.waiting.append(Turn(sender, frame, size_bytes, wire_bytes, price_s, requested))
+        if not sender.entry:
+            self._rank(sender)
         return True
 
-    def take(self) -> Turn | None:
-        """Returns the next stanza, or None if no stanza waits or all senders with waiting stanzas rest."""
-        self._wake()
-        while self._order:
+    def take(self, most_bytes: int = 1) -> list[Turn]:
+        """Returns the next stanzas in turn: one, and more until they have so many bytes.
+
+        Returns none if no stanza waits, or if all senders with waiting stanzas rest or have much in work.
+        """
+        if self._resting:
+            self._wake()
+        turns: list[Turn] = []
+        size_bytes = 0
+        while size_bytes < most_bytes and self._order:
             domain = self._order.pop()
             sender = domain.senders.pop()
-            turn = None
-            if sender.work_bytes and sender.work_bytes + sender.waiting[0].size_bytes > WORK_BYTES:
-                pass  # `done` ranks it again
-            elif sender.rests_until_s > self._clock():
-                sender.resting = True
-                heapq.heappush(self._resting, (sender.rests_until_s, id(sender), sender))
-            else:
-                turn = sender.waiting.popleft()
-                sender.work_bytes += turn.size_bytes
-                self._charge(turn, turn.price_s)
-                if sender.waiting:
-                    domain.senders.enter(sender)
+            # The sender is served until another one has cost less. So the stanzas of a sender that is alone are one
+            # run, whose cost for the order is that of one stanza.
+            domain_most_s, sender_most_s = self._order.next_cost, domain.senders.next_cost
+            waits = True
+            while waits:
+                turn = sender.waiting[0]
+                if sender.work_bytes and sender.work_bytes + turn.size_bytes > WORK_BYTES:
+                    waits = False  # `done` ranks it again
+                elif sender.rests_until_s and sender.rests_until_s > self._clock():
+                    waits, sender.resting = False, True
+                    heapq.heappush(self._resting, (sender.rests_until_s, id(sender), sender))
+                else:
+                    self._order.reached, domain.senders.reached = domain.cost, sender.cost
+                    sender.waiting.popleft()
+                    sender.work_bytes += turn.size_bytes
+                    size_bytes += turn.size_bytes
+                    self._charge(turn, turn.price_s)
+                    turns.append(turn)
+                    waits = bool(sender.waiting)
+                    if size_bytes >= most_bytes or domain.cost >= domain_most_s or sender.cost >= sender_most_s:
+                        break
+            if waits:
+                domain.senders.enter(sender)
             if domain.senders:
                 self._order.enter(domain)
-            if turn is not None:
-                return turn
-        return None
+        return turns
 
     def spend(self, turn: Turn, cpu_s: float, *, cut: bool = False) -> None:
         """Charges the processor time of a stanza to its sender. The sender rests if the time was long.
@@ -212,12 +249,23 @@ class StanzaTurns:
         turn.requested = turn.requested and not cut
         self._charge(turn, min(cpu_s, BYTE_MOST_S * turn.wire_bytes) + COSTLY_S * cut)
 
-    def done(self, turn: Turn) -> None:
-        """Releases a stanza of `take`, with or without a response."""
-        turn.sender.work_bytes -= turn.size_bytes
-        self._forget(turn)
-        if turn.sender.waiting:
-            self._rank(turn.sender)
+    def done(self, turn: Turn) -> bool:
+        """Releases a stanza of `take`, with or without a response.
+
+        Returns whether another one can be taken, which waited because its sender had much in work.
+        """
+        sender, domain, every = turn.sender, turn.sender.domain, self._all
+        sender.work_bytes -= turn.size_bytes
+        sender.stanzas -= 1
+        sender.bytes -= turn.size_bytes
+        domain.stanzas -= 1
+        domain.bytes -= turn.size_bytes
+        every.stanzas -= 1
+        every.bytes -= turn.size_bytes
+        if sender.waiting and not sender.entry:
+            self._rank(sender)
+            return not sender.resting
+        return False
 
     def rest_s(self) -> float | None:
         """Returns the seconds until the next rest ends, or None if no sender rests."""
@@ -227,16 +275,14 @@ class StanzaTurns:
         """Removes the waiting stanzas, because their link has ended."""
         for sender in self._senders.values():
             for turn in sender.waiting:
-                self._forget(turn)
+                for party in (sender, sender.domain, self._all):
+                    party.stanzas -= 1
+                    party.bytes -= turn.size_bytes
             sender.waiting.clear()
             sender.resting = False
             sender.domain.senders.clear()
         self._order.clear()
         self._resting.clear()
-
-    def _forget(self, turn: Turn) -> None:
-        for party in (turn.sender, turn.sender.domain, self._all):
-            party.add(-1, -turn.size_bytes)
 
     def _new_sender(self, jid: bytes) -> _Sender:
         name = jid.rpartition(b"@")[2]

@@ -252,9 +252,11 @@ async def test_crash_repeats_at_most_what_was_delivered_since_the_marks_were_sto
 
 async def test_delivery_in_flight_when_the_service_stops_is_not_repeated_if_it_ends_in_time(bench: Bench) -> None:
     """The mark of a delivery that ends within the grace of a stop is stored; nothing more is begun."""
+    begin = bench.receivers.gates[f"{HOOK}:a"] = asyncio.Event()
     gate = bench.receivers.late_gates[f"{HOOK}:a"] = asyncio.Event()
     (consumer,) = await bench.follow("a")
     await publish(bench, "1 2 3")
+    begin.set()
     await settle()
 
     stop = asyncio.create_task(bench.dispatcher.stop())

@@ -19,7 +19,8 @@ from smartfeeds.service.requests import (
     SubscriptionList,
 )
 from smartfeeds.service.steps import IndexFirst
-from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.base import ReadTx
+from support.commits import watch_commits
 from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, SERVICE, World, jid
 
 NEWS = f"{FEED}?category=news"
@@ -189,18 +190,8 @@ async def test_filtered_read_waits_for_the_index_and_never_runs_where_others_wri
 async def test_long_list_of_affiliations_is_applied_in_steps(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """[xep-map 88] [xep-map 89] Others write in between; the answer is the one of a single step."""
     monkeypatch.setattr("smartfeeds.service.affiliations.STEP", 3)
-    writes = 0
-    real = feed.store.write
-
-    async def counted(work: Callable[[WriteTx], Any], *, on_commit: Callable[[], None], **options: Any) -> Any:
-        def count() -> None:
-            nonlocal writes
-            writes += 1
-            on_commit()
-
-        return await real(work, on_commit=count, **options)
-
-    monkeypatch.setattr(feed.store, "write", counted)
+    commits: list[None] = []
+    watch_commits(monkeypatch, lambda: commits.append(None))
     entries = tuple((f"u{n}@example.org", "member") for n in range(7))
     handed_over = ((OWNER, "none"), *entries, (BOB, "owner"))
     answer = await feed.service.handle(SetAffiliations(jid(OWNER), SERVICE, FEED, handed_over))
@@ -211,7 +202,7 @@ async def test_long_list_of_affiliations_is_applied_in_steps(feed: World, monkey
         (BOB, Affiliation.OWNER),
         *((f"u{n}@example.org", Affiliation.MEMBER) for n in range(7)),
     ]
-    assert writes == 3
+    assert len(commits) == 3
 
     refused = await feed.service.handle(
         SetAffiliations(jid(BOB), SERVICE, FEED, (*((name, "none") for name, _ in entries), (BOB, "none")))

@@ -1,14 +1,12 @@
 """Filters: pulled as they are pushed, and never another order (SF-015, SF-016, SF-024)."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from lxml import etree
 
 from smartfeeds.errors import Condition
 from smartfeeds.formats.atom import FEEDSYNC_NS, is_left
-from smartfeeds.store.base import WriteTx
+from support.commits import watch_commits
+from support.sqlite_memory import SqliteMemoryStore
 from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, World, bare, entry, refusal
 
 ROWS = (
@@ -270,24 +268,18 @@ async def test_filter_over_a_feed_that_is_not_indexed_yet_lets_others_write_in_b
     """[SF-016]"""
     monkeypatch.setattr("smartfeeds.service.feeds.INDEXED", 2)
     await publish_rows(feed)
-    whole = feed.store.write
-    writes = 0
+    commits: list[None] = []
 
-    async def write(work: Callable[[WriteTx], object], *, on_commit: Callable[[], None], **options: Any) -> object:
-        def count() -> None:
-            nonlocal writes
-            writes += 1
-            on_commit()
+    def write_as_another() -> None:
+        commits.append(None)
+        if len(commits) == 2:
+            assert isinstance(feed.store, SqliteMemoryStore)
+            feed.store.commit(lambda tx: tx.set_keys(1, 2**60, 2**60))
 
-        result = await whole(work, on_commit=count, **options)
-        if writes == 2:
-            await whole(lambda tx: tx.set_keys(1, 2**60, 2**60))  # another writer
-        return result
-
-    monkeypatch.setattr(feed.store, "write", write)
+    watch_commits(monkeypatch, write_as_another)
 
     assert (await feed.pull(f"{FEED}?author=ann")).ids == "a c"
-    assert writes == 3
+    assert len(commits) == 3
 
 
 async def test_filter_subscribed_to_with_its_newest_item_finds_it_in_a_feed_that_is_not_indexed_yet(

@@ -8,8 +8,8 @@ import pytest
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.touches import Touch
 from smartfeeds.errors import Condition
+from smartfeeds.service.feeds import _Read
 from smartfeeds.service.lists import FARTHEST
 from smartfeeds.service.requests import (
     AffiliationList,
@@ -249,24 +249,21 @@ async def test_metadata_reads_only_the_owners_and_publishers_that_it_shows(
 
     await feed.store.write(work)
     read: list[int] = []
-    whole = feed.store.read
 
-    async def counted(work: Callable[..., object], *, turn: str = "", touch: Touch | None = None) -> object:
-        def watched(tx: ReadTx) -> object:
-            class Watched:
-                def __getattr__(self, name: str) -> object:
-                    return getattr(tx, name)
+    class Watched:
+        def __init__(self, tx: ReadTx) -> None:
+            self._tx = tx
 
-                def affiliations(self, *args: object, **kwargs: object) -> object:
-                    found = tx.affiliations(*args, **kwargs)  # type: ignore[arg-type]
-                    read.append(len(found))
-                    return found
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._tx, name)
 
-            return work(Watched())
+        def affiliations(self, *args: object, **kwargs: object) -> object:
+            found = self._tx.affiliations(*args, **kwargs)  # type: ignore[arg-type]
+            read.append(len(found))
+            return found
 
-        return await whole(watched, turn=turn, touch=touch)
-
-    monkeypatch.setattr(feed.store, "read", counted)
+    step = _Read.step
+    monkeypatch.setattr(_Read, "step", lambda work, tx: step(work, Watched(tx)))  # type: ignore[arg-type]
     info = await feed.service.handle(GetNodeInfo(Jid("alice", "example.org", ""), SERVICE, FEED))
 
     assert isinstance(info, NodeInfo)

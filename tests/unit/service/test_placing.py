@@ -97,7 +97,7 @@ async def test_move_is_an_update_of_the_moved_item_alone(world: World, dialect: 
 
     async def versions() -> dict[str, tuple[int, str]]:
         items = await world.store.read(lambda tx: tx.items(node.node_no, IDS.split()))
-        context = world.service._context()
+        context = world.service.new_context()
         shared = {item.id: read_shared(context, node, item).version for item in items}
         return {item_id: (version.counter, version.top.by) for item_id, version in shared.items()}
 
@@ -231,7 +231,7 @@ async def copy(here: World, there: World, kind: type[SharedDocument]) -> None:
     """Merges the document of the feed into the feed of another service."""
     node = await here.node()
     items = await here.store.read(lambda tx: tx.slice(node.node_no, Slice(SHARED, 100)))
-    context = here.service._context()
+    context = here.service.new_context()
     data = kind(FeedHead("urn:x:feed", FEED, 0)).whole([shown(context, node, SHARED, item) for item in items])
     pieces = pieces_of(read_sync_outline(data)) if kind is SharedOutline else FeedReader().read([data])
     report = ImportReport()

@@ -27,10 +27,15 @@ def turns_of(**bounds: int) -> StanzaTurns:
     return StanzaTurns(QueueBounds(**bounds), clock=FakeTime().clock)
 
 
+def take(turns: StanzaTurns) -> Turn | None:
+    """The next stanza alone."""
+    return next(iter(turns.take()), None)
+
+
 def served(turns: StanzaTurns, count: int = 1_000_000, cpu_s: float = 0.0) -> list[Turn]:
     """The next stanzas, each done before the next one is taken."""
     result: list[Turn] = []
-    while len(result) < count and (turn := turns.take()) is not None:
+    while len(result) < count and (turn := take(turns)) is not None:
         turns.spend(turn, cpu_s)
         turns.done(turn)
         result.append(turn)
@@ -52,6 +57,40 @@ def test_turns_each_sender_keeps_its_order_and_nothing_is_lost(stanzas: list[tup
     assert {jid: [frame for frame in frames if frame.startswith(jid + b" ")] for jid in sent} == sent
     assert len(frames) == len(stanzas)
     assert turns.stanzas == 0
+
+
+_STANZA = st.tuples(
+    st.sampled_from([ALICE, BOB, EVE, b"al@home.example"]),
+    st.integers(1, 60_000),
+    st.sampled_from([0.0, 0.000_1, 0.01]),
+    st.booleans(),
+)
+
+
+@given(st.lists(st.lists(_STANZA, max_size=20), max_size=6), st.integers(1, 40_000))
+def test_turns_batch_has_the_order_of_single_turns(
+    bursts: list[list[tuple[bytes, int, float, bool]]], most_bytes: int
+) -> None:
+    """A sender that is served several times in a row is served as often as it would be one by one."""
+    time = FakeTime()
+    orders: list[list[bytes]] = []
+    for batched in (True, False):
+        turns = StanzaTurns(QueueBounds(), clock=time.clock)
+        order: list[bytes] = []
+        for burst in bursts:
+            for number, (jid, size_bytes, _, _) in enumerate(burst):
+                turns.add(jid, b"%b %d " % (jid, number), size_bytes)
+            batch = turns.take(most_bytes) if batched else []
+            while not batched and sum(turn.size_bytes for turn in batch) < most_bytes and (turn := take(turns)):
+                batch.append(turn)
+            for turn, (_, _, cpu_s, cut) in zip(batch, burst, strict=False):
+                turns.spend(turn, cpu_s, cut=cut)
+            for turn in batch:
+                turns.done(turn)
+            order += [turn.frame for turn in batch]
+        orders.append(order)
+
+    assert orders[0] == orders[1]
 
 
 @given(st.integers(1, 500), st.integers(1, 200_000), st.integers(0, 500))
@@ -80,7 +119,7 @@ def test_turns_two_floods_have_equal_parts_of_bytes_and_of_time(
     had_s: Counter[bytes] = Counter()
     counts: Counter[bytes] = Counter()
     while counts[ALICE] < 900:
-        turn = turns.take()
+        turn = take(turns)
         assert turn is not None
         turns.spend(turn, cost_s[turn.frame])
         turns.done(turn)
@@ -127,7 +166,7 @@ def test_turns_sender_of_a_costly_stanza_rests_and_others_do_not() -> None:
     rest_s = turns.rest_s()
     assert rest_s is not None and rest_s == pytest.approx(turn.cost_s * REST_FACTOR)
     time.now_s += rest_s * 0.99
-    assert turns.take() is None
+    assert take(turns) is None
     time.now_s += rest_s * 0.02
     assert [turn.frame for turn in served(turns)] == [b"eve"]
     assert turns.rest_s() is None
@@ -141,7 +180,7 @@ def test_turns_sender_of_an_answer_that_was_requested_does_not_rest(cut: bool, f
     turns.add(EVE, b"next", 1_000)
 
     result = []
-    while (turn := turns.take()) is not None:
+    while (turn := take(turns)) is not None:
         turns.spend(turn, 0.0, cut=cut and turn.frame == b"page")
         turns.done(turn)
         result.append(turn.frame)
@@ -180,10 +219,10 @@ def test_turns_stanza_that_is_refused_unread_makes_its_sender_rest() -> None:
     other = turns_of()
     for _ in range(2):
         other.add(EVE, b"eve", 100)
-    turn = other.take()
+    turn = take(other)
     assert turn is not None
     other.spend(turn, COSTLY_S / 100, cut=True)
-    assert other.take() is None
+    assert take(other) is None
 
 
 def test_turns_sender_with_much_in_work_waits_until_some_is_done() -> None:
@@ -191,9 +230,9 @@ def test_turns_sender_with_much_in_work_waits_until_some_is_done() -> None:
     for _ in range(4):
         turns.add(EVE, b"e" * (WORK_BYTES // 2), 100)
     turns.add(ALICE, b"alice", 100)
-    work = [turns.take() for _ in range(3)]
+    work = [take(turns) for _ in range(3)]
 
-    assert turns.take() is None
+    assert take(turns) is None
     assert {len(turn.frame) for turn in work if turn is not None} == {5, WORK_BYTES // 2}
 
     for turn in work:
@@ -209,9 +248,9 @@ def test_turns_sender_of_large_stanzas_has_one_in_work() -> None:
         turns.add(EVE, b"e" * size_bytes, 100)
 
     for size_bytes in (WORK_BYTES // 2 + 1, WORK_BYTES // 2, WORK_BYTES * 2):
-        turn = turns.take()
+        turn = take(turns)
         assert turn is not None and len(turn.frame) == size_bytes
-        assert turns.take() is None
+        assert take(turns) is None
         turns.done(turn)
 
 
@@ -228,7 +267,7 @@ def test_turns_sender_at_its_bound_is_refused() -> None:
 def test_turns_stanza_in_work_counts_until_it_is_done() -> None:
     turns = turns_of(sender_stanzas=1)
     turns.add(EVE, SHORT, 1_000)
-    turn = turns.take()
+    turn = take(turns)
     assert turn is not None and turns.stanzas == 1
 
     assert not turns.add(EVE, SHORT, 1_000)
@@ -274,12 +313,12 @@ def test_turns_cleared_admit_and_serve_again() -> None:
     turns = turns_of(sender_stanzas=3)
     for jid in (EVE, EVE, EVE, ALICE):
         turns.add(jid, SHORT, 100_000_000)
-    first = turns.take()
+    first = take(turns)
     assert first is not None
 
     turns.clear()
 
-    assert turns.stanzas == 1 and turns.take() is None and turns.rest_s() is None
+    assert turns.stanzas == 1 and take(turns) is None and turns.rest_s() is None
     turns.done(first)
     assert turns.stanzas == 0
     assert turns.add(BOB, b"bob", 3) and [turn.frame for turn in served(turns)] == [b"bob"]

@@ -11,6 +11,7 @@ from smartfeeds.app.sides import xmpp_side
 from smartfeeds.core.model import Item, NodeKind, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, StoreError, UnknownOutcomeError
 from smartfeeds.service import requests as r
+from smartfeeds.service.feeds import Finish, RequestTasks
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.xmpp.commands import Command, CommandNote, CommandResult, StepInput
 from smartfeeds.xmpp.disco import ServiceInfo
@@ -40,6 +41,7 @@ class Asked:
         self.sent: list[bytes] = []
         self.observed: list[tuple[str, str, float]] = []
         self._handle = handle
+        self._tasks = RequestTasks()
         self._time_s = 0.0
         self.router = StanzaRouter(
             self,
@@ -59,6 +61,9 @@ class Asked:
     async def handle(self, request: r.Request) -> object:
         self.requests.append(request)
         return await self._handle(request)
+
+    def submit(self, request: r.Request, finish: Finish) -> None:
+        self._tasks.start(self.handle(request), finish)
 
     async def offer(self, *stanzas: str) -> list[bool]:
         """Whether each was taken; returns when all requests are answered."""

@@ -5,7 +5,6 @@ goes on to the process that has sent the request. Presence, and events for mirro
 that stops passes new requests to another process until the server has closed its connection.
 """
 
-import asyncio
 from collections.abc import Callable
 
 from lxml import etree
@@ -15,6 +14,7 @@ from smartfeeds.xml_names import parse_xml
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.relay import Relay
 from smartfeeds.xmpp.requests import instance_of
+from smartfeeds.xmpp.turns import StanzaWork
 
 _IQ = f"{{{COMPONENT_NS}}}iq"
 _PRESENCE = f"{{{COMPONENT_NS}}}presence"
@@ -54,9 +54,9 @@ class StanzaRelay(Relay):
             return False
         return self._post(ANY_PROCESS, write_letter(HANDED, _written(element)))
 
-    def share(self, element: etree._Element, work: "asyncio.Future[float] | bool" = True) -> None:
-        """Shows a stanza to all other processes. `work` is the task that handles it, if there is one, or whether this
-        process has handled it."""
+    def share(self, element: etree._Element, work: StanzaWork | bool = True) -> None:
+        """Shows a stanza to all other processes. `work` is what goes on with it, or whether this process has handled
+        it."""
         if not self._has_others():
             return
         # Each process knows who is available. The mirror of a message, or the delivery that an error is about, may be
@@ -64,8 +64,8 @@ class StanzaRelay(Relay):
         if element.tag != _PRESENCE and work and not self._concerns(element):
             return
         letter = write_letter(SHARED, _written(element))
-        if isinstance(work, asyncio.Future) and element.get("type") in _CONTACT_CHANGES:
-            work.add_done_callback(lambda _task: self._post(EVERY_PROCESS, letter))
+        if isinstance(work, StanzaWork) and element.get("type") in _CONTACT_CHANGES:
+            work.when_ended(lambda _spent_s: self._post(EVERY_PROCESS, letter))
         else:
             self._post(EVERY_PROCESS, letter)
 

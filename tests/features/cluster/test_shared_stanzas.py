@@ -2,8 +2,6 @@
 
 # needs: bot, presence, privacy
 
-import asyncio
-
 import pytest
 from lxml import etree
 from structlog.testing import capture_logs
@@ -167,13 +165,12 @@ async def test_stanza_that_was_handed_over_stays_in_a_process_that_stops_too() -
     assert (taken.ids, letters) == (["handed"], [])
 
 
-async def test_change_of_a_contact_is_shared_after_it_is_stored() -> None:
+def test_change_of_a_contact_is_shared_after_it_is_stored() -> None:
     """[TOP-013] The others read the row, so it must be there."""
     letters: list[str] = []
     relay = StanzaRelay("a", lambda recipient, _data: letters.append(recipient), lambda: True)
-    work: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    work = StanzaWork()
     relay.share(stanza("<presence type='subscribed'/>"), work)
     assert letters == []
-    work.set_result(0.0)
-    await asyncio.sleep(0)
+    work.end(0.0)
     assert letters == [EVERY_PROCESS]

@@ -15,6 +15,7 @@ from smartfeeds.features.cluster.shared_stanzas import SharedStanzas
 from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.features.privacy import rows as privacy_rows
+from smartfeeds.xmpp.turns import StanzaWork
 from support.chat import write
 from support.component import ALICE, BOB, DOMAIN, STANZAS, Component, bare
 from support.contacts import befriend, tell

@@ -128,7 +128,7 @@ async def test_what_was_changed_apart_is_the_same_everywhere(
         }
         assert b"kept by ann" in found["buried"].sync, "the loser of a deletion is kept"
         for person in (ann, bob):
-            by = endpoint(person.site.name, str(person.jid.bare)).encode()
+            by = endpoint(person.site.name, person.jid.bare_text).encode()
             assert all(by in found[item_id].sync for item_id in met), "who changed it apart is in its history"
 
         await ann.settle("same", "by ann")

@@ -227,7 +227,7 @@ async def test_lies_are_refused_one_by_one_and_touch_nobody_else(
         await ann.create()
         await bob.create()
         await ann.publish("ours", "said")
-        told = lies(endpoint(site.name, str(ann.jid.bare)))
+        told = lies(endpoint(site.name, ann.jid.bare_text))
         liar = Liar(xmpp, told)
         await site.stop()
         site.mirror(good, NODE, name="good")

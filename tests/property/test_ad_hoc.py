@@ -40,7 +40,7 @@ def new_sessions() -> CommandSessions:
 
 def session_of(node: str) -> str:
     """The first session of a holder, as any process would make it."""
-    return new_sessions().begin(str(ACTOR.bare), SERVICE, node)
+    return new_sessions().begin(ACTOR.bare_text, SERVICE, node)
 
 
 @given(st.lists(st.tuples(NODES, ACTIONS | st.none(), XML_TEXT | st.none(), st.lists(FORMS, max_size=2)), max_size=6))

@@ -319,7 +319,7 @@ async def test_two_processes_do_not_give_a_user_more_subscriptions_than_the_quot
         services = services_on(*stores, subscriptions_per_jid=1)
         for name in ("a", "b"):
             await services[0].handle(r.CreateNode(ALICE, SERVICE, name))
-        requests = [r.Subscribe(BOB, SERVICE, name, str(BOB.bare)) for name in ("a", "b")]
+        requests = [r.Subscribe(BOB, SERVICE, name, BOB.bare_text) for name in ("a", "b")]
         assert await decided_second(url, *services, *requests) is Condition.TOO_MANY_SUBSCRIPTIONS
 
 
@@ -360,7 +360,7 @@ async def test_requests_of_two_processes_for_the_same_feeds_never_deadlock(
         works: list[r.Request] = []
         for number, user in enumerate(users):
             works += [r.Publish(ALICE, SERVICE, name, f"i{number}", draft(entry(f"i{number}"))) for name in names]
-            works += [r.Subscribe(user, SERVICE, name, str(user.bare)) for name in names]
+            works += [r.Subscribe(user, SERVICE, name, user.bare_text) for name in names]
             works += [r.CreateNode(user, SERVICE, f"own{number} {name}") for name in names[:3]]
         works += [r.Retract(ALICE, SERVICE, name, "old") for name in names]
         mine, theirs = works[::2], works[1::2][::-1]

@@ -280,7 +280,7 @@ class Component:
         """Stores nodes with names that former versions allowed."""
         owner = parse_jid(user)
         assert owner is not None
-        creator, node_kind = str(owner.bare), NodeKind(kind)
+        creator, node_kind = owner.bare_text, NodeKind(kind)
         stored = {name: (value,) for name, value in options.items()}
 
         def store(tx: WriteTx) -> None:

@@ -71,7 +71,7 @@ async def prepare(config: Path, domain: str, nodes: Sequence[str], subscriber: s
         assert reader is not None
         for node in nodes:
             await service.handle(CreateNode(owner, domain, node, None))
-            await service.handle(Subscribe(reader, domain, node, str(reader.bare)))
+            await service.handle(Subscribe(reader, domain, node, reader.bare_text))
         token, text = new_token(OWNER, TokenScope.PUBLISH, ALL_FEEDS, "")
         await service.write(lambda tx, context: add_token(tx, context, token, None))
     return text

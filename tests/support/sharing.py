@@ -74,7 +74,7 @@ class Person:
         app = self.site.app
         assert app.site is not None
         token_id = f"{next(_numbers):012x}"
-        token = Token(token_id, digest_of(_SECRET), str(self.jid.bare), TokenScope.PUBLISH, ALL_FEEDS, "", 0)
+        token = Token(token_id, digest_of(_SECRET), self.jid.bare_text, TokenScope.PUBLISH, ALL_FEEDS, "", 0)
         await app.service.write(lambda tx, context: add_token(tx, context, token, None))
         url = f"http://127.0.0.1:{app.site.listener.port}/entries/{NODE}/{item_id}"
         headers = {"Authorization": f"Bearer {write_token(token_id, _SECRET)}", "Content-Type": "application/atom+xml"}

@@ -112,8 +112,6 @@ class App:
             secret,
             host=settings.component.host,
             port=settings.component.port,
-            on_stanza=lambda element: self.router.on_stanza(element),
-            on_full=lambda name, attributes: self.router.on_full(name, attributes),
             request_bytes=max(REQUEST_BYTES, policy.max_request_bytes),
             bounds=QueueBounds.of(settings.limits.in_flight, settings.pubsub.page_max),
             software_version=__version__,
@@ -180,6 +178,7 @@ class App:
             stanzas,
             RouterTools(session_key(secret, domain), observe_request, settings.pubsub.stanza_bytes, clock),
         )
+        self.stream.on_stanza, self.stream.on_full = self.router.on_stanza, self.router.on_full
         health = Health(self._unready, metrics_text, networks_of(settings.http.metrics_from))
         bodies = BodyReader(policy.max_request_bytes, settings.http.first_request_s, shape_fault)
         self.site: Site | None = None
@@ -237,11 +236,12 @@ class App:
 
     def submit(self, request: Request, finish: Finish) -> None:
         """As `handle`, for callers that need no task (`FeedService.submit`)."""
-        try:
-            self._check_rate(request)
-        except FeedError as error:
-            finish(None, error)
-            return
+        if self._rates is not None:
+            try:
+                self._check_rate(request)
+            except FeedError as error:
+                finish(None, error)
+                return
         handler = self._handlers.get(type(request))
         if handler is None:
             self.service.submit(request, finish)

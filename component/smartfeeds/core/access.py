@@ -4,6 +4,7 @@
 one actor on one node, including whether the actor may know that the node exists.
 """
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from smartfeeds.core.model import Affiliation, SubscriptionState
@@ -42,8 +43,11 @@ _CLOSED = {
 }
 
 
-class Access(NamedTuple):
-    """What one actor may do on one node. It is resolved once per request (`service.context.access_of`).
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one actor may do on one node (`service.context.access_of`). `rights` are those of the affiliation.
+
+    `may_publish`: the affiliation or the publish model lets the actor publish (xep-map 132).
 
     `subscription` is the best state among the actor's subscriptions. It is NONE where `depends_on_subscription` is
     false, because it would not change any answer. `is_contact` says whether the actor is a contact of the service.
@@ -54,16 +58,19 @@ class Access(NamedTuple):
     options: NodeOptions
     subscription: SubscriptionState = SubscriptionState.NONE
     is_contact: bool = False
+    rights: Rights = field(init=False, repr=False, compare=False)
+    may_publish: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Many requests share an access, so what most of them ask is found once.
+        rights = RIGHTS[self.affiliation]
+        object.__setattr__(self, "rights", rights)
+        object.__setattr__(self, "may_publish", self._may_publish() if rights.publish is None else rights.publish)
 
     @property
     def depends_on_contact(self) -> bool:
         """Whether a presence subscription to the service changes what the actor may do."""
         return self.rights.read is None and self.options.access_model is AccessModel.PRESENCE
-
-    @property
-    def rights(self) -> Rights:
-        """The rights of the affiliation."""
-        return RIGHTS[self.affiliation]
 
     @property
     def depends_on_subscription(self) -> bool:
@@ -123,12 +130,8 @@ class Access(NamedTuple):
             "this feed hides its publishers, and its sync data can name them; ask its owner to make you a publisher",
         )
 
-    @property
-    def may_publish(self) -> bool:
-        """Whether the affiliation or the publish model lets the actor publish (xep-map 132)."""
-        publish, model = self.rights.publish, self.options.publish_model
-        if publish is not None:
-            return publish
+    def _may_publish(self) -> bool:
+        model = self.options.publish_model
         subscribed = self.subscription is SubscriptionState.SUBSCRIBED
         return model is PublishModel.OPEN or (model is PublishModel.SUBSCRIBERS and subscribed)
 

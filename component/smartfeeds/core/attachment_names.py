@@ -48,7 +48,7 @@ def target_of(name: str | None) -> AttachmentTarget | None:
     node = unquote(node_field.removeprefix("node="))
     if service is None or not node or not item_id or not node_field.startswith("node="):
         return None
-    target = AttachmentTarget(str(service.bare), node, unquote(item_id))
+    target = AttachmentTarget(service.bare_text, node, unquote(item_id))
     return target if len(target.name.encode()) <= MAX_ID_BYTES else None
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from operator import attrgetter
 
 from smartfeeds.core.text import LANGUAGE_RANGE_PATTERN, MAX_LANGUAGE_CHARACTERS, is_language_range, words
 from smartfeeds.errors import Condition, FeedError
@@ -30,6 +31,8 @@ class LastChange(Enum):
     NEW = "new"
     EDITED = "edited"
     DELETED = "deleted"
+
+    __hash__ = object.__hash__  # that of Enum is a function of Python, and every publish hashes one
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class FacetIndex:
     """
 
     kind: str
-    entry: Callable[[EntryMeta], Iterable[str]] = lambda _entry: ()
+    entry: Callable[[EntryMeta], Iterable[str]] | None = None
     change: Callable[[str, LastChange], Iterable[str]] = lambda _publisher, _change: ()
 
 
@@ -144,6 +147,13 @@ def category_names(term: str) -> set[str]:
     return {term, *parts, *("/".join(parts[:count]) for count in range(1, len(parts) + 1))}
 
 
+def _names_of_categories(entry: EntryMeta) -> Iterable[str]:
+    return [name for term in entry.categories for name in (category_names(term) if "/" in term else (term,))]
+
+
+_AUTHORS = attrgetter("authors")  # called for each publish, so no function of Python
+
+
 def language_ranges(tag: str) -> list[str]:
     """Returns the language ranges that match a tag by basic filtering: the tag and its prefixes (RFC 4647 3.3.1)."""
     subtags = tag.split("-")
@@ -193,23 +203,23 @@ FILTERS: Mapping[str, ViewFilter] = {
             "items whose author or publisher has this name, address or URI; repeatable, any of them",
             _TEXTS,
             _texts,
-            FacetIndex("a", lambda entry: entry.authors),
+            FacetIndex("a", _AUTHORS),
             # A facet of its own: a condition on two facets would sort all their items for every page.
-            FacetIndex("p", lambda entry: entry.authors, lambda publisher, _: [publisher]),
+            FacetIndex("p", _AUTHORS, lambda publisher, _: [publisher]),
         ),
         ViewFilter(
             "category",
             "items with this category, or with a category path that has this part; repeatable, any of them",
             _TEXTS,
             _texts,
-            FacetIndex("c", lambda entry: [name for term in entry.categories for name in category_names(term)]),
+            FacetIndex("c", _names_of_categories),
         ),
         ViewFilter(
             "in-reply-to",
             "items that reply to the item with this id or address; repeatable, any of them",
             _TEXTS,
             _texts,
-            FacetIndex("r", lambda entry: entry.replies_to),
+            FacetIndex("r", attrgetter("replies_to")),
         ),
         ViewFilter(
             "kind",
@@ -224,13 +234,14 @@ FILTERS: Mapping[str, ViewFilter] = {
             "items in this language: en also selects en-GB (RFC 4647 basic filtering); repeatable, any of them",
             {"type": "array", "items": _LANGUAGE_RANGE, "maxItems": MAX_FILTER_VALUES},
             _languages,
-            FacetIndex("l", lambda entry: language_ranges(entry.language)),
+            FacetIndex("l", lambda entry: language_ranges(entry.language) if entry.language else ()),
             broad=True,
         ),
         ViewFilter("q", "items whose text contains all these words; at least one letter or digit", _QUERY, _words),
     )
 }
 _INDEXES = [index for row in FILTERS.values() for index in (row.index, row.publisher_index) if index is not None]
+_ENTRY_READERS = [(index.kind, index.entry) for index in _INDEXES if index.entry is not None]
 _KNOWN_PUBLISHERS = 1_024
 
 
@@ -238,10 +249,10 @@ def entry_facets(entry: EntryMeta) -> frozenset[str]:
     """Returns the facets of a version that come from the content of the item."""
     # Loops: an entry is indexed for each publish, and a generator is a call for each of its values.
     facets: set[str] = set()
-    for index in _INDEXES:
-        for value in index.entry(entry):
+    for kind, read in _ENTRY_READERS:
+        for value in read(entry):
             if value:
-                facets.add(facet(index.kind, value))
+                facets.add(f"{kind}:{_known_fold(value) if len(value) <= _KNOWN_CHARACTERS else fold(value)}")
     return frozenset(facets)
 
 

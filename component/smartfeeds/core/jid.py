@@ -1,7 +1,7 @@
 """XMPP addresses: parsing, the bare form, comparison (RFC 6122; xep-map 20, 21)."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from smartfeeds.core.stringprep import nameprep, nodeprep, resourceprep
 
@@ -15,15 +15,21 @@ _RESOURCE_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Jid:
-    """An address in the form in which hosts compare it (`core.stringprep`)."""
+    """An address in the form in which hosts compare it (`core.stringprep`).
+
+    `bare_text` is the text of the bare form. Every request needs it several times, so it is made once.
+    """
 
     local: str
     domain: str
     resource: str = ""
+    bare_text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bare_text", f"{self.local}@{self.domain}" if self.local else self.domain)
 
     def __str__(self) -> str:
-        text = f"{self.local}@{self.domain}" if self.local else self.domain
-        return f"{text}/{self.resource}" if self.resource else text
+        return f"{self.bare_text}/{self.resource}" if self.resource else self.bare_text
 
     @property
     def bare(self) -> "Jid":

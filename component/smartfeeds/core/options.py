@@ -10,6 +10,7 @@ booleans `true` and `false`, JIDs normalised, numbers without leading zeros.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Generic, TypeVar, overload
 
 from smartfeeds.core.jid import parse_jid
@@ -427,12 +428,12 @@ class NodeOptions:
         """The texts of an option in force."""
         return self.stored[option.var] if option.var in self.stored else option.defaults[self.kind]
 
-    @property
+    @cached_property
     def listed(self) -> bool:
         """Whether anybody may know that the node exists. To request authorisation, users must find the node first."""
         return self.access_model is not AccessModel.WHITELIST
 
-    @property
+    @cached_property
     def shows_publisher(self) -> bool:
         """Whether items are shown with their publisher, and can be found by publisher (`pubsub#itemreply`)."""
         return self.itemreply == "publisher"

@@ -28,7 +28,7 @@ LANGUAGE_RANGE_PATTERN = "[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"
 _LANGUAGE_RANGE = re.compile(LANGUAGE_RANGE_PATTERN)
 _WORD = re.compile(r"[^\W_]+")
 # The characters of a Namespace Specific String, read as A-51 does.
-_NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+")
+IS_NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+").fullmatch
 # RFC 5646 2.1: the syntax of BCP 47, with the registered tags that the syntax does not cover.
 _LANGUAGE_TAG = re.compile(
     r"""(?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})         # language, or language and extended languages
@@ -119,7 +119,7 @@ def is_language_range(text: str) -> bool:
 
 def is_nss(text: str) -> bool:
     """Returns whether a text is a Namespace Specific String (RFC 2141), which may contain `/`, `?` and `#`."""
-    return _NSS.fullmatch(text) is not None
+    return IS_NSS(text) is not None
 
 
 def to_nss(text: str) -> str:

@@ -138,7 +138,8 @@ def change_of(*, deleted: bool, revision: int) -> LastChange:
 
 def version_traits(content: Traits, publisher: str, *, deleted: bool, revision: int) -> Traits:
     """Returns the traits of a version. A deleted item has no `content` (SF-013), only its publisher and its kind."""
-    own = change_facets(publisher, change_of(deleted=deleted, revision=revision))
+    change = LastChange.DELETED if deleted else LastChange.NEW if revision == 1 else LastChange.EDITED
+    own = change_facets(publisher, change)
     return Traits(own) if deleted else Traits(content.facets | own, content.words)
 
 

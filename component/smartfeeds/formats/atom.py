@@ -198,18 +198,18 @@ def read_meta(payload: bytes) -> EntryMeta:
             texts[tag] = _text(child)
         elif tag == AUTHOR:
             for part in child.iterchildren(*_PERSON):
-                authors.add(squeeze(part.text or ""))
+                authors.add(" ".join((part.text or "").split()))
         elif tag == CATEGORY:
             categories.add(child.get("term", "").strip())
         elif tag == IN_REPLY_TO:
-            references.update(child.get(name, "").strip() for name in ("ref", "href"))
+            references |= {child.get("ref", "").strip(), child.get("href", "").strip()}
     return EntryMeta(
         authors=frozenset(authors - {""}),
         categories=frozenset(categories - {""}),
         replies_to=frozenset(references - {""}),
-        text="\n".join(text for text in texts.values() if text),
+        text="\n".join(filter(None, texts.values())),
         body=(texts[TITLE] or texts[SUMMARY])[:BODY_CHARACTERS],
-        language=xml.language_of(root),
+        language=xml.language_of(root) if xml.XML_LANG in root.attrib else "",
     )
 
 
@@ -227,11 +227,13 @@ def text_of(root: Element, tag: str) -> str:
 
 def _text(node: Element) -> str:
     kind = node.get("type", "text").strip().lower()
+    if kind == "text":
+        return " ".join((string_of(node) if len(node) else node.text or "").split())
     if kind in ("html", "text/html"):
-        return html_text(string_of(node))
+        return html_text(string_of(node) if len(node) else node.text or "")
     if kind == "xhtml" or kind.endswith(("+xml", "/xml")):
         return markup_text(node)
-    return squeeze(string_of(node)) if kind == "text" or kind.startswith("text/") else ""
+    return squeeze(string_of(node)) if kind.startswith("text/") else ""
 
 
 def address_of_source(payload: bytes) -> str:

@@ -22,6 +22,11 @@ from smartfeeds.formats.xml import Element, canonical, canonical_text, check_lim
 _REQUIRED = frozenset({atom.ID, atom.TITLE, atom.UPDATED})
 _ORIGINAL_CHARACTERS = 200
 _DATES = (atom.UPDATED, atom.PUBLISHED)
+# A date-time of RFC 3339 as most programs write it: valid in every month.
+_PLAIN_DATE = re.compile(
+    r"(?:19[7-9]|2[0-9]{2})[0-9]-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(?:\.[0-9]{1,9})?(?:Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])"
+).fullmatch
 # What no URI has in an attribute for an address or in the address of a person, and a percent sign that escapes nothing.
 _ODD_ADDRESS = re.compile(
     rb"""(?:[ ](?:href|src)="[^"]*?|<(?:[^ :>]+:)?uri[^>]*>[^<]*?)"""
@@ -74,7 +79,7 @@ def shape_of(root: Element) -> Shape:
     for child in root:
         tag = child.tag
         tags.add(tag)
-        if tag in _DATES and _is_invalid(child):
+        if tag in _DATES and (len(child) or not _PLAIN_DATE(child.text or "")) and _is_invalid(child):
             valid_dates = False
     return Shape(
         entry,

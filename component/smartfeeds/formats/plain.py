@@ -2,6 +2,7 @@
 
 import html
 import re
+from functools import lru_cache
 
 from lxml import etree
 
@@ -23,6 +24,7 @@ _INLINE = frozenset(
     {"a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q"}
     | {"s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"}
 )
+_KNOWN_CHARACTERS = 100  # all of these have fewer, with their namespace
 # Whether a text whose format is not said is HTML.
 LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _MARKUP = re.compile(r"[<&]")
@@ -65,20 +67,25 @@ def without_long_tags(source: str) -> str:
     return "".join([*parts, source[end:]])
 
 
+@lru_cache(256)
+def _effect_of(tag: object) -> tuple[bool, str]:
+    """Returns whether the text of an element is not shown, and what is between its text and the text around it."""
+    name = tag.rpartition("}")[2].lower() if isinstance(tag, str) and len(tag) <= _KNOWN_CHARACTERS else "!"
+    return name in _SILENT, "" if name in _INLINE else " "
+
+
 def markup_text(root: Element) -> str:
     """The text of a tree in which elements other than inline ones separate words."""
     parts: list[str] = []
     silent = 0
     for event, node in etree.iterwalk(root, events=("start", "end")):
-        name = node.tag.rpartition("}")[2].lower() if isinstance(node.tag, str) else "!"
+        is_silent, space = _effect_of(node.tag)
         if event == "start":
-            silent += name in _SILENT
+            silent += is_silent
             if not silent:
-                parts.append("" if name in _INLINE else " ")
-                parts.append(node.text or "")
+                parts += (space, node.text or "")
         else:
-            silent -= name in _SILENT
+            silent -= is_silent
             if not silent and node is not root:
-                parts.append("" if name in _INLINE else " ")
-                parts.append(node.tail or "")
-    return squeeze("".join(parts))
+                parts += (space, node.tail or "")
+    return " ".join("".join(parts).split())

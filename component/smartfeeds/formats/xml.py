@@ -154,13 +154,18 @@ def canonical(element: Element) -> bytes:
     Raises FeedError(INVALID_PAYLOAD) for unexpanded entities, more than MAX_PREFIXES namespace prefixes and namespace
     names longer than MAX_NAME_BYTES.
     """
-    namespaces = {pair for _, pair in etree.iterwalk(element, events=("start-ns",))}
-    namespaces.update(element.nsmap.items())
+    # Loops in place of comprehensions: every payload passes here, and each comprehension is a call.
+    namespaces = set(element.nsmap.items())
+    for _, pair in etree.iterwalk(element, events=("start-ns",)):
+        namespaces.add(pair)
     # Exclusive form declares a namespace anew in each element that uses it, so a long name would multiply. Inclusive
     # form, which would not, takes a time that grows with elements times declarations.
-    if any(len(uri.encode()) > MAX_NAME_BYTES for _, uri in namespaces):
-        raise FeedError(Condition.INVALID_PAYLOAD, f"a namespace name is longer than {MAX_NAME_BYTES} bytes")
-    prefixes = {prefix for prefix, _ in namespaces if prefix}
+    prefixes: set[str] = set()
+    for prefix, uri in namespaces:
+        if len(uri.encode()) > MAX_NAME_BYTES:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"a namespace name is longer than {MAX_NAME_BYTES} bytes")
+        if prefix:
+            prefixes.add(prefix)
     try:
         return _canonical(element, prefixes)
     except etree.C14NError:
@@ -223,13 +228,12 @@ def _content_prefixes(element: Element, data: bytes, declared: set[str]) -> list
     """Returns the declared prefixes that occur in text or attribute values."""
     if len(declared) > MAX_PREFIXES:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the payload declares more than {MAX_PREFIXES} prefixes")
-    uses = {prefix: f"{prefix}:".encode() for prefix in declared}
     # Few prefixes occur anywhere but at the beginning of tags. What is left is an attribute's name, a text or a value.
-    suspects = [
-        prefix
-        for prefix, use in uses.items()
-        if use in data and data.count(use) > data.count(b"<" + use) + data.count(b"</" + use)
-    ]
+    suspects: list[str] = []
+    for prefix in declared:
+        use = f"{prefix}:".encode()
+        if use in data and data.count(use) > data.count(b"<" + use) + data.count(b"</" + use):
+            suspects.append(prefix)
     if not suspects:
         return []
     pattern = re.compile(rf"(?<![\w.\-])({'|'.join(map(re.escape, suspects))}):(?=\S)")

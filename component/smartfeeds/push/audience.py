@@ -151,7 +151,7 @@ def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
         return False
     if recipient_access(tx, context, node, jid).reading_error is not None:
         return False
-    bare = str(jid.bare)
+    bare = jid.bare_text
     return not any(
         sub.view == _BARE
         and sub.jid in (str(jid), bare)

@@ -37,7 +37,7 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
             _of_node(tx, governor_of(tx, context, node) or node), request.page, context.policy
         )
         return AffiliationList(request.node, entries, True, result_set)
-    bare = str(request.actor.bare)
+    bare = request.actor.bare_text
     if request.node:
         node = locate_for(tx, context, request.node, request.actor).node
         own = tx.affiliation((governor_of(tx, context, node) or node).node_no, bare)
@@ -78,7 +78,7 @@ def set_affiliations(
         raise FeedError(Condition.NOT_ALLOWED, "the affiliations are those of the node of the items; change them there")
     entries = _checked(request.entries)
     _check_room(dict(tx.affiliations(node.node_no)), entries)
-    actor = str(request.actor.bare)
+    actor = request.actor.bare_text
     # New owners come first, so that a node can be handed over in one request; the actor's own entry comes last, because
     # the transactions that follow need its right.
     ordered = sorted(entries, key=lambda entry: (entry[0] == actor, entry[1] is not Affiliation.OWNER))
@@ -123,7 +123,7 @@ def _checked(entries: tuple[tuple[str, str | None], ...]) -> list[tuple[str, Aff
         jid = parse_jid(text)
         if jid is None:
             raise FeedError(Condition.JID_MALFORMED, "an affiliation names an address that is malformed")
-        bare = str(jid.bare)
+        bare = jid.bare_text
         if bare in by_jid:
             raise FeedError(Condition.BAD_REQUEST, f"{bare} is named twice")
         if name is not None and name not in _BY_NAME:

@@ -83,7 +83,7 @@ def _pending(tx: ReadTx, context: Context, located: LocatedNode, request: Answer
 
 def pending_nodes(tx: ReadTx, context: Context, request: GetPendingNodes) -> PendingNodes:
     """The nodes of the actor with requests that wait, by name: as many as fit into one stanza."""
-    owner = None if is_admin(context.policy, request.actor) else str(request.actor.bare)
+    owner = None if is_admin(context.policy, request.actor) else request.actor.bare_text
     names = [node.name for node in tx.pending_nodes(owner, NODES + 1, now_us=context.now_us)]
     count = fitting(map(listed_bytes, names[:NODES]), context.policy.page_bytes)
     return PendingNodes(tuple(names[:count]), more=len(names) > count)
@@ -94,5 +94,5 @@ def resend(tx: WriteTx, context: Context, request: ResendPending) -> ResentReque
     node: Node = owned_node(tx, context, request.node, request.actor)
     requests = tx.pending_subscriptions(node.node_no, REQUESTS + 1, now_us=context.now_us)
     for subscription in requests[:REQUESTS]:
-        send_request(tx, context, node, subscription, str(request.actor.bare))
+        send_request(tx, context, node, subscription, request.actor.bare_text)
     return ResentRequests(len(requests[:REQUESTS]), more=len(requests) > REQUESTS)

@@ -58,7 +58,7 @@ def list_follows(tx: ReadTx, jid: str) -> list[tuple[Node, Subscription]]:
 
 def follow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> Follow | IndexFirst:
     """Subscribes the actor's bare JID to a view, delivered by chat. Raises FeedError as `subscribe` does."""
-    jid, service = str(actor.bare), context.policy.domain
+    jid, service = actor.bare_text, context.policy.domain
     located = locate_for(tx, context, node_name, actor)
     node_no, view = located.node.node_no, located.view_text
     before = tx.subscription(node_no, jid, view, now_us=context.now_us)
@@ -85,7 +85,7 @@ def unfollow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> list[
 
     A subscription that the subscriber's clients use too stays for them. Raises FeedError.
     """
-    jid = str(actor.bare)
+    jid = actor.bare_text
     located = locate_for(tx, context, node_name, actor)
     rows = chat_subscriptions(tx, located.node.node_no, jid)
     if located.view.smart:
@@ -100,7 +100,7 @@ def unfollow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> list[
 def unfollow_all(tx: WriteTx, context: Context, actor: Jid) -> list[Consumer]:
     """Ends all deliveries by chat to a bare JID, such as a room that removed the bot."""
     consumers = []
-    for node, row in list_follows(tx, str(actor.bare)):
+    for node, row in list_follows(tx, actor.bare_text):
         _end(tx, context, actor, row)
         consumers.append(consumer_of(node.node_no, row.jid))
     return consumers

@@ -91,7 +91,7 @@ def _consumers_of(
         return rows, place_of(rows[-1]) if len(rows) == limit else None
     # An owner has few of the nodes, so their consumers are read node by node instead of selected from all.
     part = KeyRange(NODES_READ, after=request.after[0] - 1)
-    nodes = tx.affiliations_of(str(request.actor.bare), part, kind=Affiliation.OWNER)
+    nodes = tx.affiliations_of(request.actor.bare_text, part, kind=Affiliation.OWNER)
     rows = []
     for node, _ in nodes:
         after = request.after[1:] if node.node_no == request.after[0] else ("", "")

@@ -5,7 +5,8 @@ or use anything but its arguments. This module also resolves node names (XEP-006
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from smartfeeds.core.access import Access
@@ -80,7 +81,7 @@ class Policy:
 
 def is_admin(policy: Policy, actor: Jid) -> bool:
     """Whether an actor is an admin of the service."""
-    return str(actor.bare) in policy.admins
+    return actor.bare_text in policy.admins
 
 
 def refusal_of(tx: ReadTx, policy: Policy, jid: Jid) -> Refusal | None:
@@ -88,21 +89,22 @@ def refusal_of(tx: ReadTx, policy: Policy, jid: Jid) -> Refusal | None:
     readers without an address are always admitted."""
     if jid == ANONYMOUS or jid.domain == policy.domain:
         return None
-    refusal = tx.refusal(str(jid.bare), jid.domain)
+    refusal = tx.refusal(jid.bare_text, jid.domain)
     # An admin could not correct a list that excludes every admin.
     return None if refusal is not Refusal.ERASING and is_admin(policy, jid) else refusal
 
 
 def check_admitted(tx: ReadTx, policy: Policy, actor: Jid) -> None:
     """Raises FeedError(FORBIDDEN) if an actor may not use the service (OPS-061). Every request begins here."""
-    refusal = refusal_of(tx, policy, actor)
+    # Nobody was ever refused by most services: one look-up for all works of a transaction.
+    refusal = refusal_of(tx, policy, actor) if tx.blocks_version() else None
     if refusal is not None:
         raise FeedError(Condition.FORBIDDEN, refusal.value)
 
 
 def admits(allowed: frozenset[str], actor: Jid) -> bool:
     """Whether a setting with addresses, domains or `*` includes an actor."""
-    return not allowed.isdisjoint(("*", str(actor.bare), actor.domain))
+    return not allowed.isdisjoint(("*", actor.bare_text, actor.domain))
 
 
 @dataclass(slots=True)
@@ -165,7 +167,7 @@ def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affi
 
 
 def _own_affiliation(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
-    return Affiliation.OWNER if is_admin(context.policy, actor) else tx.affiliation(node.node_no, str(actor.bare))
+    return Affiliation.OWNER if is_admin(context.policy, actor) else tx.affiliation(node.node_no, actor.bare_text)
 
 
 def governor_of(tx: ReadTx, context: Context, node: Node) -> Node | None:
@@ -229,7 +231,7 @@ def with_contact(tx: ReadTx, context: Context, access: Access, actor: Jid) -> Ac
     policy = context.policy
     if not (access.depends_on_contact and policy.options.presence_access):
         return access
-    return access._replace(is_contact=tx.contact(policy.domain, str(actor.bare)) is not None)
+    return replace(access, is_contact=tx.contact(policy.domain, actor.bare_text) is not None)
 
 
 # For nodes that do not exist any more.
@@ -241,11 +243,22 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
 
     Raises OverdueItems if the node has items that have expired.
     """
-    check_expired(tx, context, node)
+    if node.options.item_expire is not None:
+        check_expired(tx, context, node)
+    # The works of a transaction that ask for the same share one answer. Affiliations, subscriptions and options change
+    # the audience number of their node. Leases of subscriptions and contacts of the service do not, so an answer that
+    # depends on them is not shared, nor one that depends on another node.
+    key = node.node_no, actor.bare_text
+    at_audience, known = tx.accesses.get(key, (-1, NO_ACCESS))
+    if at_audience == node.audience and known.options is node.options:
+        return known
     governor = governor_of(tx, context, node)
     if governor is not None and governor is not node:
         check_expired(tx, context, governor)  # the attachments of its items go with them
-    return recipient_access(tx, context, node, actor)
+    access = recipient_access(tx, context, node, actor)
+    if governor is node and not (access.depends_on_subscription or access.depends_on_contact):
+        tx.accesses[key] = node.audience, access
+    return access
 
 
 def recipient_access(
@@ -263,7 +276,7 @@ def recipient_access(
     if not access.depends_on_subscription:
         return access
     if subscription is None or governor is not node:
-        bare = str(jid.bare)
+        bare = jid.bare_text
         # A subscription of another resource of the user does not count.
         states = {
             sub.state
@@ -272,7 +285,7 @@ def recipient_access(
         }
         best = (state for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING) if state in states)
         subscription = next(best, SubscriptionState.NONE)
-    return access._replace(subscription=subscription)
+    return replace(access, subscription=subscription)
 
 
 def no_such_node(tx: ReadTx, name: str | None) -> FeedError:
@@ -299,7 +312,7 @@ def locate_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Lo
 
 def find_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> LocatedNode | None:
     """Resolves a node name as `locate_for` does, but returns None where no node has this name."""
-    return find(tx, name, lambda node: access_of(tx, context, node, actor))
+    return find(tx, name, partial(access_of, tx, context, actor=actor))
 
 
 def locate(tx: ReadTx, name: str | None) -> LocatedNode:

@@ -116,7 +116,7 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
     if page_plan.offset > SCANNED:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {SCANNED}: page on after a node name")
     # Nodes that the actor may not know of cost nothing and do not count (xep-map 38).
-    bare = str(request.actor.bare)
+    bare = request.actor.bare_text
     sees_all = is_admin(policy, request.actor)
     read: _Nodes = tx.nodes if sees_all else partial(tx.listed_nodes, bare)
     total = tx.node_count() if sees_all else tx.listed_count(bare)
@@ -217,7 +217,7 @@ def _ends(nodes: list[Node], result: _SearchResult, page_plan: PagePlan) -> tupl
 
 def get_changed_nodes(tx: ReadTx, context: Context, request: GetChangedNodes) -> ChangedNodes:
     """One page of the list by last change. Admins see all nodes, as in the list by name."""
-    jid = None if is_admin(context.policy, request.actor) else str(request.actor.bare)
+    jid = None if is_admin(context.policy, request.actor) else request.actor.bare_text
     limit = context.policy.plan(ResultSetRequest(request.max)).limit
     nodes = tx.changed_nodes(jid, limit + 1, request.after)
     total = tx.node_count() if jid is None else tx.listed_count(jid)

@@ -176,10 +176,14 @@ class FeedService:
         A request takes no task and no future of its own, because those would cost as much as all its statements.
         """
         kind = type(request)
-        is_write = kind in self.use_cases.writes
+        writes = self.use_cases.writes
+        is_write = kind in writes
         work: Work
         if is_write:
-            work = _Write(self, partial(self.use_cases.write_of(request), request=request), request, finish)
+            governed = kind in self.use_cases.governed
+            function = self.use_cases.write_of(request) if governed else writes[kind][1]
+            use_case = partial(function, request=request)
+            work = _Write(self, use_case, request, finish, touch=touch_of(request))
         else:
             work = _Read(self, partial(self.use_cases.reads[kind][1], request=request), request, finish)
         try:
@@ -337,10 +341,7 @@ class _Write(Work):
         turn: str = "",
         touch: Touch | None = None,
     ) -> None:
-        if request is None:
-            super().__init__(turn, touch)
-        else:
-            super().__init__(request.turn, touch_of(request))
+        super().__init__(request.turn if request is not None else turn, touch)
         self._service = service
         self._use_case = use_case
         self._request = request

@@ -192,7 +192,7 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
     if item.deleted:
         if existing is None or existing.deleted:
             return ImportCounts(unchanged=1)
-        bury(tx, context, node, existing, str(actor.bare), notify=True, origin=origin)
+        bury(tx, context, node, existing, actor.bare_text, notify=True, origin=origin)
         return ImportCounts(deleted=1)
     if existing is not None:
         created_us = existing.created_us
@@ -210,6 +210,6 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
         return ImportCounts(skipped=((item.id[:80], "the id is longer than 1023 bytes"),))
     if len(payload) > node.options.max_payload_size:
         return ImportCounts(skipped=((item.id, f"{len(payload)} bytes are over the limit of this node"),))
-    publisher = str(actor.bare)
+    publisher = actor.bare_text
     store_item(tx, context, node, existing, item_id, payload, publisher, created_us=created_us, origin=origin)
     return ImportCounts(changed=1) if existing else ImportCounts(added=1)

@@ -3,8 +3,8 @@
 Keys are unique and strictly growing per feed and order, so commit order equals cursor order (A-31, A-38).
 """
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from smartfeeds.core.attachment_names import AttachmentTarget, attachment_names, summary_name
 from smartfeeds.core.model import Item, Node, NodeEvent, NodeState
@@ -20,8 +20,7 @@ CHUNK = 100  # attachment nodes that one transaction deletes
 REAPED = 500  # rows of a deleted node that one transaction removes
 
 
-@dataclass(frozen=True, slots=True)
-class ItemState:
+class ItemState(NamedTuple):
     """The new state of an item. The payload of a deleted item is its tombstone with the mark.
 
     `notify` says whether subscribers of the bare node are notified of a deletion.
@@ -56,7 +55,7 @@ def write_state(
     `created_us` is the created key to give to a new item, if it is free and not in the future. The attachments of an
     item go with it, whatever deletes it.
     """
-    modified_us = next_key(node.last_modified_us, context.now_us)
+    modified_us = max(context.now_us, node.last_modified_us + 1)  # as `next_key`
     if node.options.sync_dialect == SSE:
         # The bounds of SSE have whole seconds and grow with each change (SSE-008, A-86), so the keys do, too.
         modified_us = -(-modified_us // US_PER_S) * US_PER_S
@@ -64,8 +63,7 @@ def write_state(
     sync_id = "" if state.sync_id == item_id else state.sync_id
     if existing is None:
         latest_key_us = modified_us if created_us is None else min(created_us, modified_us)
-        created_us = next_key(node.last_created_us, latest_key_us)
-        tx.set_keys(node.node_no, modified_us, created_us)
+        created_us = max(latest_key_us, node.last_created_us + 1)
         item = Item(
             0,
             item_id,
@@ -81,10 +79,9 @@ def write_state(
             conflicts=state.conflicts,
             sync=state.sync,
         )
-        return tx.put_item(node.node_no, item)
+        return tx.put_item(node.node_no, item, (modified_us, created_us))
     if state.deleted and not existing.deleted:
         _remove_attachments(tx, context, AttachmentTarget(context.policy.domain, node.name, item_id))
-    tx.set_keys(node.node_no, modified_us, node.last_created_us)
     item = existing._replace(
         modified_us=modified_us,
         payload=state.payload,
@@ -98,7 +95,7 @@ def write_state(
         conflicts=state.conflicts,
         sync=state.sync,
     )
-    return tx.put_item(node.node_no, item)
+    return tx.put_item(node.node_no, item, (modified_us, node.last_created_us))
 
 
 def remove_item(tx: WriteTx, context: Context, node: Node, item: Item, *, notify: bool) -> Node:

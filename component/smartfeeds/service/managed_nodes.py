@@ -85,7 +85,7 @@ def list_managed(tx: ReadTx, context: Context, request: ListManagedNodes) -> Man
     nodes, result_set = (
         page_of(_all(tx), request.page, context.policy)
         if is_admin(context.policy, request.actor)
-        else page_of(_owned(tx, str(request.actor.bare)), request.page, context.policy)
+        else page_of(_owned(tx, request.actor.bare_text), request.page, context.policy)
     )
     return ManagedNodes(tuple(summary_of(tx, context, node) for node in nodes), result_set)
 

@@ -5,7 +5,7 @@ once. The item id of another service may differ from the local one; both service
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from smartfeeds.core.model import MAX_ID_BYTES, MAX_WRITTEN_BYTES, Item, Node
@@ -193,7 +193,7 @@ def _store(
     if existing is not None:
         if existing.deleted == state.deleted and form.version.payload == version.payload:
             publisher = existing.publisher
-            state = replace(state, notify=existing.notify)
+            state = state._replace(notify=existing.notify)
         return write_state(tx, context, node, existing, existing.id, state, publisher)
     item_id = incoming.item_id if 0 < len(incoming.item_id.encode()) <= MAX_ID_BYTES else version.sync_id
     if tx.item(node.node_no, item_id) is not None:

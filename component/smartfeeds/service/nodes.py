@@ -89,7 +89,7 @@ def add_node(
     kind = decide_kind(form or {}, context.policy.default_kind, limits, name=name, foreign=foreign)
     initial = options_by_name(name) if kind is NodeKind.GENERIC else None
     options = NodeOptions.initial(kind, limits).apply({**(initial or {}), **(form or {})}, limits)
-    creator = str(actor.bare)
+    creator = actor.bare_text
     if not trusted:
         tx.lock_quotas(creator)
     # Names that differ behind a mark only may hide each other's views.

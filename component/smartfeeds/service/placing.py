@@ -79,13 +79,13 @@ def move_item(tx: WriteTx, context: Context, request: MoveItem) -> Published:
     access.check_read()
     node = lock_located(tx, located)
     item = _live(tx, node, request.item_id, "item")
-    if not access.may_overwrite(own=item.publisher == str(request.actor.bare)):
+    if not access.may_overwrite(own=item.publisher == request.actor.bare_text):
         raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
     check_expected(item, request.expected)
     ids, outline = _outline(tx, context, node)
     sync_id = item.sync_id or item.id
     parent, after = _destination(tx, node, outline, sync_id, request)
-    by = str(request.actor.bare)
+    by = request.actor.bare_text
     for one, place in outline.move(sync_id, parent, after).items():
         [other] = tx.items(node.node_no, [ids[one]])
         stored = update_place(tx, context, node, other, place, by, settles=one == sync_id)

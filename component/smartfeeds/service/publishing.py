@@ -4,6 +4,7 @@ A retracted item stays as a tombstone (SF-013). Publishing its id again restores
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from urllib.parse import quote
 
@@ -29,6 +30,7 @@ from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import FEED, id_and_updated, remains
 from smartfeeds.formats.payload import Payload, repaired_entry
 from smartfeeds.service.context import (
+    NO_ACCESS,
     Context,
     LocatedNode,
     access_of,
@@ -74,20 +76,23 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     item_id = request.item_id or context.new_id()
     existing = tx.item(node.node_no, item_id)
     shape = draft.payload.shape
-    deletion = shape.deletion and node.kind is NodeKind.FEED
+    is_feed = node.kind is NodeKind.FEED
+    deletion = shape.deletion and is_feed
     live = existing is not None and not existing.deleted
-    # On a generic node a removed item leaves its id to everybody (XEP-0060 7.2). Its tombstone is not an item.
-    _check_right_to_item(access, request, existing if live or node.kind is NodeKind.FEED else None, deletion=deletion)
-    check_expected(existing, request.expected)
-    if not live:
+    if existing is not None or access.rights.publish is not True:
+        # On a generic node a removed item leaves its id to everybody (XEP-0060 7.2). Its tombstone is not an item.
+        _check_right_to_item(access, request, existing if live or is_feed else None, deletion=deletion)
+    if request.expected is not None:
+        check_expected(existing, request.expected)
+    if not live and not is_feed:
         node = _make_room(tx, context, node)
     if deletion:
-        _retract_item(tx, context, node, existing, str(request.actor.bare), notify=True)
+        _retract_item(tx, context, node, existing, request.actor.bare_text, notify=True)
         return Published(request.node or "", item_id)
-    payload = draft.content if node.kind is NodeKind.FEED else draft.payload
-    if node.kind is NodeKind.FEED and shape.entry and not shape.complete:
+    payload = draft.content if is_feed else draft.payload
+    if is_feed and shape.entry and (shape.missing or not shape.valid_dates):
         payload = repaired(context, node, existing, item_id, payload)
-    stored = store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
+    stored = store_item(tx, context, node, existing, item_id, payload, request.actor.bare_text)
     return Published(request.node or "", item_id, item_tag(stored), created=not live)
 
 
@@ -123,7 +128,7 @@ def _publish_version(
         raise FeedError(Condition.FORBIDDEN, f"{sync_item.dialect.name} is taken from publishers of the node alone")
     check_expected(existing, request.expected)
     incoming = IncomingItem(request.item_id or "", sync_item)
-    merged = merge_item(tx, context, node, incoming, str(request.actor.bare))
+    merged = merge_item(tx, context, node, incoming, request.actor.bare_text)
     created = (existing is None or existing.deleted) and not merged.item.deleted
     return Published(request.node or "", merged.item.id, item_tag(merged.item), created=created)
 
@@ -178,13 +183,13 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> EmptyResult:
     node, access = _locked(tx, located, request.node, "delete-items")
     item = tx.item(node.node_no, request.item_id)
     # Only appointed publishers learn that an item is missing. Others may retract their own items and nothing else.
-    own = access.may_overwrite(own=False) if item is None else item.publisher == str(request.actor.bare)
+    own = access.may_overwrite(own=False) if item is None else item.publisher == request.actor.bare_text
     if not access.may_retract(own=own):
         raise FeedError(Condition.FORBIDDEN)
     if item is not None and not item.deleted:
         check_expected(item, request.expected)
     # A former publisher may still retract its own item, but it may not settle conflicts with versions of others.
-    by = str(request.actor.bare)
+    by = request.actor.bare_text
     _retract_item(tx, context, node, item, by, notify=request.notify, settles=access.may_publish)
     return EmptyResult()
 
@@ -200,7 +205,7 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | PurgeB
     access.check_manage()
     check_persistent(node)
     first_us = next_key(node.last_modified_us, context.now_us)
-    purge = OpenPurge(node.node_no, node.last_modified_us, str(request.actor.bare))
+    purge = OpenPurge(node.node_no, node.last_modified_us, request.actor.bare_text)
     rest = _bury_chunk(tx, context, node, purge)
     last_us = max(rest.last_modified_us, first_us)
     tx.set_keys(node.node_no, last_us, node.last_created_us)
@@ -254,24 +259,30 @@ def _publishable(tx: WriteTx, context: Context, request: Publish) -> tuple[Node,
     Publish-options configure a node that the publish creates, and are preconditions for every other node, except for
     its picture. Raises FeedError(PRECONDITION_NOT_MET) if one of them is not met (XEP-0060 7.1.5).
     """
-    located = find_for(tx, context, request.node, request.actor)
     form = request.options or {}
-    foreign = request.item_present and not _is_feed_item(request)
-    creates = context.policy.auto_create and request.may_create and tx.redirect(request.node or "") is None
-    if located is None and creates:
-        node = add_node(tx, context, request.actor, request.node or "", form, foreign=foreign)
-        return node, access_of(tx, context, node, request.actor)
-    node, access = _locked(tx, located, request.node, "publish")
-    access.check_publish()
+    is_entry = request.draft is not None and request.draft.payload.shape.entry
+    foreign = request.item_present and not is_entry and not _is_feed_item(request)
+    # Locked before the access is known, because most publishers may publish, and the row is read once then.
+    node = tx.lock(request.node) if request.node else None
+    access = NO_ACCESS if node is None else access_of(tx, context, node, request.actor)
+    if node is None or not (access.options.listed or access.knows_node):
+        located = find_for(tx, context, request.node, request.actor)
+        creates = context.policy.auto_create and request.may_create and tx.redirect(request.node or "") is None
+        if located is None and creates:
+            node = add_node(tx, context, request.actor, request.node or "", form, foreign=foreign)
+            return node, access_of(tx, context, node, request.actor)
+        node, access = _locked(tx, located, request.node, "publish")
+    if not access.may_publish:
+        raise FeedError(Condition.FORBIDDEN)
     # The first item of somebody else must not change the node of its owner.
     may_convert = request.may_create and request.item_id not in FEED_ITEMS
     if (form or foreign) and may_convert and node.kind is NodeKind.FEED and access.rights.manage:
         converted = configure_empty_feed(tx, context, node, form, foreign=foreign)
         if converted.kind is not node.kind:
-            return converted, access._replace(options=converted.options)
+            return converted, replace(access, options=converted.options)
     # Movim sends the options of a user's avatar node (XEP-0084) with the picture of a community. No community meets
     # them, and Movim does not want to change its community.
-    unmet = None if _is_picture(request) else node.options.unmet(form, context.policy.options)
+    unmet = node.options.unmet(form, context.policy.options) if form and not _is_picture(request) else None
     if unmet is not None:
         raise FeedError(Condition.PRECONDITION_NOT_MET, f"{unmet} has another value on this node; publish without it")
     return node, access
@@ -309,7 +320,7 @@ def _check_right_to_item(access: Access, request: Publish, existing: Item | None
     Appointed publishers may replace every item, others only their own. Actors who may publish but not read cannot
     choose new item ids either: otherwise the answer would reveal which ids exist.
     """
-    own = existing is not None and existing.publisher == str(request.actor.bare)
+    own = existing is not None and existing.publisher == request.actor.bare_text
     if own or (existing is None and not request.item_id):
         return
     if not access.may_overwrite(own=False) and access.reading_error is not None:
@@ -337,7 +348,9 @@ def _required_draft(node: Node, request: Publish) -> PayloadDraft:
 
 def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft:
     """Returns the payload. Raises FeedError if the node does not accept it (xep-map 135 to 138, 237)."""
-    draft = _required_draft(node, request)
+    draft = request.draft
+    if draft is None or not request.item_present or not node.options.persist_items:
+        draft = _required_draft(node, request)
     if node.kind is NodeKind.FEED and draft.fault:
         raise FeedError(Condition.INVALID_PAYLOAD, draft.fault)
     shape = draft.payload.shape
@@ -348,7 +361,7 @@ def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft
     # The sync data of an entry has its own bounds (`service.merging`).
     if node.kind is NodeKind.GENERIC or draft.sync is None:
         check_payload_size(draft.payload, node, limits)
-    if node.kind is NodeKind.FEED and not _is_feed_item(request):
+    if node.kind is NodeKind.FEED and not shape.entry and not _is_feed_item(request):
         raise FeedError(Condition.INVALID_PAYLOAD, f"the items of a feed are Atom entries; {how_to_generic(limits)}")
     gallery = node.options.type == GALLERY
     if gallery and shape.entry and not shape.enclosure and not shape.deletion:
@@ -358,7 +371,8 @@ def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft
 
 def check_payload_size(payload: Payload, node: Node, limits: OptionLimits) -> None:
     """Raises FeedError(PAYLOAD_TOO_BIG) for a payload that the node does not accept, or that fits no stanza."""
-    if wire_bytes(payload) > MAX_WRITTEN_BYTES:
+    # A quotation mark is written with six bytes at most.
+    if 6 * len(payload) > MAX_WRITTEN_BYTES and wire_bytes(payload) > MAX_WRITTEN_BYTES:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, "with its quotation marks written out it is too long for a stanza")
     # The ceiling may have been lowered since the node was configured.
     if len(payload) > min(node.options.max_payload_size, limits.max_payload_size_bytes):

@@ -51,7 +51,7 @@ class Audience(Enum):
 
 def get_standing(tx: ReadTx, context: Context, request: GetStanding) -> Standing:
     """What the actor may administer."""
-    bare = str(request.actor.bare)
+    bare = request.actor.bare_text
     owner = bool(tx.affiliations_of(bare, KeyRange(1), kind=Affiliation.OWNER))
     creator = may_create(context, request.actor)
     return Standing(is_admin(context.policy, request.actor), owner, creator, context.policy.restarts)

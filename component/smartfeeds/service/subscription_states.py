@@ -167,7 +167,7 @@ def of_jid(tx: ReadTx, context: Context, node: Node, jid: Jid | None) -> list[Su
     """Subscriptions of exactly a full address, or of a bare one and all its resources, on one node."""
     if jid is None:
         return []
-    subscriptions = tx.subscriptions_on(node.node_no, str(jid.bare), now_us=context.now_us)
+    subscriptions = tx.subscriptions_on(node.node_no, jid.bare_text, now_us=context.now_us)
     return [sub for sub in subscriptions if not jid.resource or sub.jid == str(jid)]
 
 

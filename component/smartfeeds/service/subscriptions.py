@@ -162,7 +162,7 @@ def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Unsubscr
 
 def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -> SubscriptionList:
     """The subscriptions of the actor's bare address and its resources, or those of one NodeID (xep-map 114, 124)."""
-    bare = str(request.actor.bare)
+    bare = request.actor.bare_text
     if request.node:
         located = locate_for(tx, context, request.node, request.actor)
         subscriptions = tx.subscriptions_on(located.node.node_no, bare, now_us=context.now_us)
@@ -321,7 +321,7 @@ def _own_subscription(
 
 def _quota_error(tx: WriteTx, context: Context, actor: Jid, located: LocatedNode) -> FeedError | None:
     """Returns the error for a further subscription of the user to the view; None if it is within the quotas."""
-    bare = str(actor.bare)
+    bare = actor.bare_text
     tx.lock_quotas(bare)
     use = tx.subscriber_use(located.node.node_no, bare, now_us=context.now_us)
     if use.own >= context.policy.subscriptions_per_jid:

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, MAX_SYNC_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import SSE as SSE_DIALECT
-from smartfeeds.core.text import is_nss, to_nss, wire_bytes
+from smartfeeds.core.text import IS_NSS, is_nss, to_nss, wire_bytes
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
@@ -172,7 +172,8 @@ def first_state(
         if origin is not None:
             first = as_copy(first, origin)
         return ItemState(payload, sync_id=sync_id, sync=write_sync(first, dialect))
-    return ItemState(payload, sync_id=sync_id, sync=_endpoint_of(context, node, publisher).encode())
+    by = endpoint(context.policy.domain, publisher if node.options.shows_publisher else "")
+    return ItemState(payload, sync_id=sync_id, sync=by.encode())
 
 
 def is_unique_sync_id(item_id: str) -> bool:
@@ -258,5 +259,5 @@ def _stored(item: Item) -> bytes:
 
 def _sync_id(item_id: str) -> str:
     """Returns the sync id for an item id: the item id itself, or encoded if it is no valid sync id (A-154)."""
-    name = item_id if is_nss(item_id) else to_nss(item_id)
+    name = item_id if IS_NSS(item_id) else to_nss(item_id)
     return name if len(name) <= MAX_ID_BYTES else digest_id(item_id)

@@ -17,27 +17,21 @@ def touch_of(request: r.Request) -> Touch | None:
     """Returns what a request will look up, None if it is not about one node and counts against no quota."""
     if isinstance(request, r.PullFeed):
         feed = request.node if request.view else ""
-        return Touch(request.node, str(request.actor.bare), feed=feed, cursors=_cursors(request.page))
-    jid = str(request.actor.bare)
+        return Touch(request.node, request.actor.bare_text, feed=feed, cursors=_cursors(request.page))
+    jid = request.actor.bare_text
     quota_of = jid if isinstance(request, _COUNTED) else ""
     if not isinstance(request, r.NodeRequest | _MAY_NAME_NODE) or not request.node:
         return Touch("", jid, quota_of=quota_of) if quota_of else None
-    split = split_name(request.node)
+    split = split_name(request.node) if "?" in request.node or "%" in request.node else None
     feed = "" if split is None else split[0]
-    cursors = _cursors(request.page) if isinstance(request, r.Pull) else ()
-    return Touch(request.node, jid, _item_ids(request), _new_items(request), feed, cursors, quota_of)
-
-
-def _item_ids(request: r.Request) -> tuple[str, ...]:
-    if isinstance(request, r.Publish | r.Retract | r.GetItem):
-        return (request.item_id,) if request.item_id else ()
+    item_ids: tuple[str, ...] = ()
+    cursors: tuple[Cursor, ...] = ()
     if isinstance(request, r.Pull):
-        return request.item_ids if len(request.item_ids) <= MOST_ITEMS else ()
-    return ()
-
-
-def _new_items(request: r.Request) -> int:
-    return int(isinstance(request, r.Publish))
+        cursors = _cursors(request.page)
+        item_ids = request.item_ids if len(request.item_ids) <= MOST_ITEMS else ()
+    elif isinstance(request, r.Publish | r.Retract | r.GetItem):
+        item_ids = (request.item_id,) if request.item_id else ()
+    return Touch(request.node, jid, item_ids, int(isinstance(request, r.Publish)), feed, cursors, quota_of)
 
 
 def _cursors(page: ResultSetRequest | None) -> tuple[Cursor, ...]:

@@ -31,16 +31,16 @@ class AheadRows(NamedTuple):
     """
 
     nodes: list[Row]
-    absent_names: list[str]
-    blocks_version: int
-    jids: list[tuple[int, str]]
-    affiliations: list[Row]
     ids: list[tuple[int, str]]
     by_id: list[Row]
     by_sync: list[Row]
-    groups: list[tuple[tuple[int, Order, int, int], list[tuple[int, str]]]]
-    wildcards: list[tuple[int, bool]]
-    item_nos: list[int]
+    absent_names: Sequence[str] = ()
+    blocks_version: int | None = None
+    jids: Sequence[tuple[int, str]] = ()
+    affiliations: Sequence[Row] = ()
+    groups: Sequence[tuple[tuple[int, Order, int, int], list[tuple[int, str]]]] = ()
+    wildcards: Sequence[tuple[int, bool]] = ()
+    item_nos: Sequence[int] = ()
 
 
 class TransientError(StoreError):
@@ -108,8 +108,8 @@ class Engine(Protocol):
     def is_far(self) -> bool:
         """Whether each query costs a round trip, so that reading more at once is faster."""
 
-    def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:
-        """Reads what these touches name. With `lock` the nodes are locked. None if the engine does not gain from it."""
+    def look_ahead(self, touches: Sequence[Touch], *, writing: bool) -> AheadRows | None:
+        """Reads what these touches name. A writer locks the nodes. None if the engine does not gain from it."""
 
     def database_state(self) -> DatabaseState | None:
         """Returns the state of the server; None if the database is a file."""

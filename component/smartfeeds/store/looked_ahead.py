@@ -16,28 +16,29 @@ GroupKey = tuple[int, Order, int]  # node_no and a key in an order
 
 
 class LookedAhead:
-    """The affiliations, items and groups by their keys; None for an item that does not exist.
+    """The affiliations, items and groups by their keys; None for an item that does not exist. `by_id` has the items by
+    their ids, `by_sync` those with a `sync_id`.
 
     `absent_names` are names without a node. `wildcards` says for nodes by number whether the filter index has items of
     which it knows nothing. `blocks_version` is that of `ReadTx.blocks_version`; None if it was not read.
     """
 
-    __slots__ = ("_by_id", "_by_sync", "_groups", "absent_names", "affiliations", "blocks_version", "wildcards")
+    __slots__ = ("_groups", "absent_names", "affiliations", "blocks_version", "by_id", "by_sync", "wildcards")
 
     def __init__(self) -> None:
         self.affiliations: dict[Key, Affiliation] = {}
         self.absent_names: frozenset[str] = frozenset()
         self.wildcards: dict[int, bool] = {}
         self.blocks_version: int | None = None
-        self._by_id: dict[Key, Item | None] = {}
-        self._by_sync: dict[Key, Item | None] = {}
+        self.by_id: dict[Key, Item | None] = {}
+        self.by_sync: dict[Key, Item | None] = {}
         self._groups: dict[GroupKey, tuple[list[tuple[int, str]], int]] = {}
 
     def clear(self) -> None:
         """Forgets everything, at the end of the transaction."""
         self.absent_names = frozenset()
         self.blocks_version = None
-        for entries in (self.affiliations, self.wildcards, self._by_id, self._by_sync, self._groups):
+        for entries in (self.affiliations, self.wildcards, self.by_id, self.by_sync, self._groups):
             entries.clear()
 
     def fill(self, rows: AheadRows) -> None:
@@ -47,31 +48,19 @@ class LookedAhead:
         self.affiliations = dict.fromkeys(rows.jids, Affiliation.NONE)
         self.affiliations |= {(node_no, jid): read_affiliation(value) for node_no, jid, value in rows.affiliations}
         self.wildcards = dict(rows.wildcards)
-        self._by_id = dict.fromkeys(rows.ids)
-        self._by_sync = dict.fromkeys(rows.ids)
+        self.by_id = dict.fromkeys(rows.ids)
+        self.by_sync = dict.fromkeys(rows.ids)
         for row, item in zip(rows.by_id, to_items(row[1:] for row in rows.by_id), strict=True):
-            self._by_id[row[0], item.id] = item
+            self.by_id[row[0], item.id] = item
         for row, item in zip(rows.by_sync, to_items(row[1:] for row in rows.by_sync), strict=True):
-            self._by_sync[row[0], item.sync_id] = item
+            self.by_sync[row[0], item.sync_id] = item
         for (node_no, order, key_us, limit), group in rows.groups:
             self.note_group((node_no, order, key_us), group, limit)
-
-    def item(self, node_no: int, item_id: str) -> Item | None:
-        """Returns the item with an id, None if it does not exist. Raises KeyError if it was not looked up."""
-        return self._by_id[node_no, item_id]
-
-    def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
-        """Returns the item with a sync id as `ReadTx.item_of_sync`. Raises KeyError if it was not looked up."""
-        item = self._by_sync[node_no, sync_id]
-        if item is None:
-            item = self._by_id[node_no, sync_id]
-            item = item if item is not None and not item.sync_id else None
-        return item
 
     def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item] | None:
         """Returns the existing items with these ids, None if they were not all looked up."""
         try:
-            items = [self._by_id[node_no, item_id] for item_id in item_ids]
+            items = [self.by_id[node_no, item_id] for item_id in item_ids]
         except KeyError:
             return None
         return [item for item in items if item is not None]
@@ -79,13 +68,11 @@ class LookedAhead:
     def note_item(self, node_no: int, old: Item | None, item: Item) -> None:
         """Stores a new version of an item."""
         self._groups.clear()  # its key may be new
-        if not self._by_id:
-            return
-        self._by_id[node_no, item.id] = item
+        self.by_id[node_no, item.id] = item
         if old is not None and old.sync_id and old.sync_id != item.sync_id:
-            self._by_sync[node_no, old.sync_id] = None
+            self.by_sync[node_no, old.sync_id] = None
         if item.sync_id:
-            self._by_sync[node_no, item.sync_id] = item
+            self.by_sync[node_no, item.sync_id] = item
 
     def group(self, key: GroupKey, limit: int) -> list[tuple[int, str]] | None:
         """Returns the first items with a key as `ReadTx.group`, None if they were not read."""

@@ -136,12 +136,12 @@ class PostgresEngine:
     def lock_text(self, text: str, *, shared: bool = False) -> None:
         self._queue(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}({TEXT_LOCKS}, hashtext(?))", (text,))
 
-    def look_ahead(self, touches: Sequence[Touch], *, lock: bool) -> AheadRows | None:
+    def look_ahead(self, touches: Sequence[Touch], *, writing: bool) -> AheadRows | None:
         # The works themselves find nothing for other texts, or say why they cannot be stored.
         touches = [touch for touch in touches if touch.is_storable]
         if not touches:
             return None
-        if lock:
+        if writing:
             # As `sql_blocks.BlockWrites`, in the same round trip. Before the nodes are locked: who changes a list has
             # this lock, and may wait for a node.
             self.lock_text(BLOCKS, shared=True)
@@ -149,7 +149,7 @@ class PostgresEngine:
             for jid in sorted({touch.quota_of for touch in touches if touch.quota_of}):
                 self.lock_text(QUOTAS + jid)
         try:
-            rows = look_ahead(self._session, touches, lock=lock)
+            rows = look_ahead(self._session, touches, lock=writing)
         except _ERRORS as error:
             if self._is_over_budget(error):
                 raise OverBudgetError from error

@@ -25,7 +25,7 @@ from smartfeeds.core.model import (
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.text import is_xml_text, without_forbidden
-from smartfeeds.core.view import BARE, Order, canonical, change_of, from_canonical
+from smartfeeds.core.view import BARE, Order, canonical, from_canonical
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_tables import ITEM_COLUMNS, Table
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 KEYS = {Order.MODIFIED: "modified_us", Order.CREATED: "created_us"}
 CHANGES = {LastChange.NEW: 0, LastChange.EDITED: 1, LastChange.DELETED: 2}
-DELETED = CHANGES[LastChange.DELETED]
+_NEW, _EDITED, DELETED = CHANGES.values()
 
 # How many versions of an item the filter index tells apart. They are numbered from 0, the oldest, to the present one.
 # Version n is the document `item_no * STATES + n`; documents of past versions are never written again. In
@@ -273,7 +273,9 @@ def subscription_values(subscription: Subscription, bare: str) -> Row:
 
 def change_no(item: Item) -> int:
     """The number by which the column `change` says what last happened to an item."""
-    return CHANGES[change_of(deleted=item.deleted, revision=item.revision)]
+    if item.deleted:
+        return DELETED
+    return _NEW if item.revision == 1 else _EDITED
 
 
 def digest(text: str) -> bytes:

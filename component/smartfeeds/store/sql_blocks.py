@@ -14,9 +14,14 @@ class BlockReads(NodeReads):
 
     def blocks_version(self) -> int:
         """Returns a number that grows with each change of what `refusal` depends on; 0 if nobody was ever refused."""
-        if self._ahead.blocks_version is None:
-            self._ahead.blocks_version = self.sum_tally(BLOCKS)
-        return self._ahead.blocks_version
+        version = self._ahead.blocks_version
+        if version is None:
+            self._hold_blocks()
+            version = self._ahead.blocks_version = self.sum_tally(BLOCKS)
+        return version
+
+    def _hold_blocks(self) -> None:
+        """Keeps `blocks_version` as it is until this transaction ends. A snapshot does."""
 
     def person_salt(self) -> bytes:
         """Returns the salt of digests of JIDs, empty before the first erasure."""
@@ -54,14 +59,9 @@ class BlockReads(NodeReads):
 class BlockWrites(NodeWrites, BlockReads):
     """The part of WriteTx for who may not use the service."""
 
-    def blocks_version(self) -> int:
-        """Returns `BlockReads.blocks_version`, which other transactions cannot change until this one ends.
-
-        Without the lock, a process on PostgreSQL could commit an item of a person behind the erasure of this person.
-        """
-        if self._ahead.blocks_version is None:
-            self.db.lock_text(BLOCKS, shared=True)
-        return super().blocks_version()
+    def _hold_blocks(self) -> None:
+        # Without the lock, a process on PostgreSQL could commit an item of a person behind the erasure of this person.
+        self.db.lock_text(BLOCKS, shared=True)
 
     def change_blocks(self) -> None:
         """Begins a change of what `refusal` depends on: waits for the transactions that have asked for it."""

@@ -19,10 +19,7 @@ class FileWrites(NodeWrites, FileReads):
     """The part of WriteTx for files of feeds."""
 
     def _note_files(self, node_no: int, old: Item | None, item: Item) -> None:
-        """Stores to which files a new version of an item refers: in its payload and in those of its conflicts.
-
-        Nearly all items refer to none, so the common case is a search for MARK.
-        """
+        """Stores to which files a new version of an item refers: in its payload and in those of its conflicts."""
         if old is not None and refers(old):
             self.db.run(FILE_USE.delete, (node_no, item.item_no))
             unused = (

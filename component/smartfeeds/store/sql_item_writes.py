@@ -11,6 +11,7 @@ its versions matches. So no item that has left a view is missing there; at worst
 from collections.abc import Sequence
 from zlib import crc32
 
+from smartfeeds.core.files import MARK
 from smartfeeds.core.model import NO_LIMIT, Item
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, Traits, version_traits
 from smartfeeds.errors import StoreError
@@ -51,21 +52,6 @@ class ItemWrites(FileWrites, ItemReads):
         self._indexer = indexer
         self._reads_ends = False  # few writes read pages
 
-    def _item(self, node_no: int, statement: str, params: Row) -> Item | None:
-        item = super()._item(node_no, statement, params)
-        self._last_item = (node_no, item) if item else None
-        return item
-
-    def item(self, node_no: int, item_id: str) -> Item | None:
-        item = super().item(node_no, item_id)
-        self._last_item = (node_no, item) if item else None
-        return item
-
-    def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
-        item = super().item_of_sync(node_no, sync_id)
-        self._last_item = (node_no, item) if item else None
-        return item
-
     def _stored_item(self, node_no: int, item_no: int) -> Item:
         """Returns the stored version of an item. Most callers of `put_item` have read it just before."""
         if self._last_item is not None and self._last_item[0] == node_no and self._last_item[1].item_no == item_no:
@@ -75,29 +61,39 @@ class ItemWrites(FileWrites, ItemReads):
             raise StoreError(f"node {node_no} has no item number {item_no}")
         return item
 
-    def put_item(self, node_no: int, item: Item) -> Item:
+    def put_item(self, node_no: int, item: Item, keys: tuple[int, int] | None = None) -> Item:
         """Stores an item: a new item if item_no is 0 (returned with its number), else a new version of the item.
 
-        The filter index keeps every replaced version of an item, even if it had not read that version yet.
+        `keys` are stored as by `set_keys`. The filter index keeps every replaced version of an item, even if it had not
+        read that version yet.
         """
         row = self._edit(node_no)
         old: Item | None = None
-        added = int(not item.deleted)
+        live = int(not item.deleted)
         if item.left or item.damaged:
             item = item._replace(left=False, damaged=False)  # made of an item that was read
         if item.item_no:
             old = self._replace(row, item)
-            added -= int(not old.deleted)
-            stored = item
-            row.node = row.node._replace(live=row.node.live + added)
+            live -= int(not old.deleted)
         else:
-            stored = item._replace(item_no=self.db.add(ITEM, (*item_values(item), node_no)))
-            row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
-        self._note_files(node_no, old, stored)
-        self._unindex_from(row, stored)
-        self._ahead.note_item(node_no, old, stored)
+            item = item._replace(item_no=self.db.add(ITEM, (*item_values(item), node_no)))
+        node = row.node
+        modified_us, created_us = keys or (node.last_modified_us, node.last_created_us)
+        row.node = node._replace(
+            total=node.total + (old is None),
+            live=node.live + live,
+            last_modified_us=modified_us,
+            last_created_us=created_us,
+        )
+        # Nearly all new items refer to no file.
+        if old is not None or MARK in item.payload or (item.sync and MARK in item.sync):
+            self._note_files(node_no, old, item)
+        row.stale = True
+        if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
+            self._unindex_from(row, item)
+        self._ahead.note_item(node_no, old, item)
         self._published.add(node_no)
-        return stored
+        return item
 
     def add_items(self, node_no: int, items: Sequence[Item]) -> None:
         """Stores new items in one statement, for imports. No stored item may have their ids or sync ids."""

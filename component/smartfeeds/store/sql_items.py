@@ -4,7 +4,6 @@ Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), 
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import reduce
 from operator import or_
 
@@ -50,9 +49,12 @@ class ItemReads(NodeReads):
 
     def item(self, node_no: int, item_id: str) -> Item | None:
         """Returns the item with this id, including tombstones."""
-        with suppress(KeyError):
-            return self._ahead.item(node_no, item_id)
-        return self._item(node_no, f"{SELECT_ITEM} id = ?", (node_no, item_id))
+        try:
+            item = self._ahead.by_id[node_no, item_id]
+        except KeyError:
+            return self._item(node_no, f"{SELECT_ITEM} id = ?", (node_no, item_id))
+        self._last_item = (node_no, item) if item else None
+        return item
 
     def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
         """Returns the existing items with these ids, including tombstones, in no particular order."""
@@ -67,18 +69,29 @@ class ItemReads(NodeReads):
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
         """Returns the item with this sync id, which is its `sync_id`, else its id."""
-        with suppress(KeyError):
-            return self._ahead.item_of_sync(node_no, sync_id)
+        try:
+            item = self._ahead.by_sync[node_no, sync_id]
+            if item is None:
+                item = self._ahead.by_id[node_no, sync_id]
+                item = item if item is not None and not item.sync_id else None
+        except KeyError:
+            return self._item_of_sync(node_no, sync_id)
+        self._last_item = (node_no, item) if item else None
+        return item
+
+    def _item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
         # Two look-ups in indexes. The condition sync_id <> '' makes the partial index usable.
         statement = (
             f"{SELECT_ITEM} sync_id = ? AND sync_id <> '' UNION ALL {SELECT_ITEM} id = ? AND sync_id = '' LIMIT 1"
         )
         return self._item(node_no, statement, (node_no, sync_id, node_no, sync_id))
 
-    def _item(self, node_no: int, statement: str, params: Row) -> Item | None:  # noqa: ARG002 - writes remember it
+    def _item(self, node_no: int, statement: str, params: Row) -> Item | None:
         """Returns the item of a node that a statement selects."""
         row = self.db.row(statement, params)
-        return to_items((row,))[0] if row else None
+        item = to_items((row,))[0] if row else None
+        self._last_item = (node_no, item) if item else None
+        return item
 
     def conflicted(self, node_no: int, part: KeyRange[int] = ALL_NUMBERS) -> list[Item]:
         """Returns the items with conflicts, by item_no. The cost grows with the result."""

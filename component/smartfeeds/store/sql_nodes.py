@@ -9,7 +9,7 @@ from functools import cache
 from operator import attrgetter
 from typing import TypeVar
 
-from smartfeeds.core.access import KEPT_OUT, READERS
+from smartfeeds.core.access import KEPT_OUT, READERS, Access
 from smartfeeds.core.attachment_names import is_listed
 from smartfeeds.core.consumers import HELD
 from smartfeeds.core.model import AUDIENCE_CHANGE, Item, K, KeyRange, Node, NodeState
@@ -92,12 +92,19 @@ class NodeReads(TallyReads):
     """The part of ReadTx that is about nodes. A row is read once in a transaction."""
 
     _lock = ""  # the end of a statement that reads a node
+    # The node and the item that were read last: a new version of an item is mostly stored just after its look-up.
+    _last_item: tuple[int, Item] | None = None
+    _is_writing = False
 
     def __init__(self, db: Engine) -> None:
         super().__init__(db)
         self._cache: dict[int, NodeRow] = {}
         self._names: dict[str, NodeRow] = {}
         self._ahead = LookedAhead()
+        self._last_item = None
+        # What bare JIDs may do on nodes, by number and JID, with the audience number of the node that it was found at
+        # (`service.context.access_of`).
+        self.accesses: dict[tuple[int, str], tuple[int, Access]] = {}
 
     def deleted_nodes(self) -> list[int]:
         """Returns the numbers of the deleted nodes whose rows are not removed yet."""
@@ -105,7 +112,7 @@ class NodeReads(TallyReads):
 
     def look_ahead(self, touches: Sequence[Touch]) -> None:
         """Reads what the works of a batch will look up, in few round trips. The works then find it in memory."""
-        rows = self.db.look_ahead(touches, lock=bool(self._lock)) if touches else None
+        rows = self.db.look_ahead(touches, writing=self._is_writing) if touches else None
         if rows is not None:
             for row in rows.nodes:
                 self._remember(row)
@@ -116,6 +123,8 @@ class NodeReads(TallyReads):
         self._cache.clear()
         self._names.clear()
         self._ahead.clear()
+        self.accesses.clear()
+        self._last_item = None
 
     def settle(self) -> None:
         """Writes the changes in memory to the database. Reading transactions have none."""
@@ -125,9 +134,8 @@ class NodeReads(TallyReads):
         return row if row is not None else self._remember(self.db.row(BY_NO + self._lock, (node_no,)))
 
     def _row_named(self, name: str) -> NodeRow | None:
-        row = self._names.get(name)
-        if row is not None or name in self._ahead.absent_names:
-            return row
+        if name in self._ahead.absent_names:
+            return None
         return self._remember(self.db.row(_BY_NAME + self._lock, (name,)))
 
     def _remember(self, values: tuple[object, ...] | None) -> NodeRow | None:
@@ -141,7 +149,7 @@ class NodeReads(TallyReads):
 
     def node(self, name: str) -> Node | None:
         """Returns the live node with exactly this name."""
-        row = self._row_named(name)
+        row = self._names.get(name) or self._row_named(name)
         return row.node if row else None
 
     def node_no(self, name: str) -> int | None:
@@ -300,13 +308,13 @@ class NodeReads(TallyReads):
 class NodeWrites(TallyWrites, NodeReads):
     """The part of WriteTx that is about nodes."""
 
+    _is_writing = True
+
     def __init__(self, db: Engine) -> None:
         super().__init__(db)
         self._lock = db.for_update
         self._dirty: set[int] = set()
         self._published: set[int] = set()  # nodes with new versions of items, whose marks may be behind now
-        # The node and the item that were read last: a new version of an item is mostly stored just after its look-up.
-        self._last_item: tuple[int, Item] | None = None
 
     def settle(self) -> None:
         if self._dirty:
@@ -342,12 +350,11 @@ class NodeWrites(TallyWrites, NodeReads):
         self._dirty.clear()
         self._published.clear()
         self._differences.clear()
-        self._last_item = None
 
     def _edit(self, node_no: int) -> NodeRow:
         """The row of a node that is about to change. Raises StoreError if there is no such node."""
         self.changes += 1
-        row = self._row(node_no)
+        row = self._cache.get(node_no) or self._row(node_no)
         if row is None:
             raise StoreError(f"there is no node number {node_no}")
         self._dirty.add(node_no)
@@ -364,7 +371,8 @@ class NodeWrites(TallyWrites, NodeReads):
 
     def lock(self, name: str) -> Node | None:
         """Returns `node` and locks it until this transaction ends."""
-        return self.node(name)
+        row = self._names.get(name) or self._row_named(name)
+        return row.node if row else None
 
     def lock_no(self, node_no: int) -> Node | None:
         """Returns `node_by_no` and locks it until this transaction ends."""

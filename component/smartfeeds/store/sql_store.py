@@ -71,7 +71,7 @@ class SqlStore:
         self._reading.submit(work)
 
     def submit_write(self, work: Work) -> None:
-        self._writing.submit(work)
+        (self._writes or self._writing).submit(work)
 
     @property
     def _reading(self) -> WorkQueue:

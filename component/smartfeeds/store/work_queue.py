@@ -286,8 +286,11 @@ class WorkQueue:
                 self._waiting.go_on(work, work.again.work)
             elif self._overflow is not None and isinstance(work.error, OverBudgetError):
                 self._run_long(work, self._overflow)
-            else:
-                _end(work)
+            elif not work.dropped:
+                try:
+                    work.ended()
+                except Exception as error:  # noqa: BLE001 - as above
+                    _report(error)
 
     def _run_long(self, work: Work, overflow: "WorkQueue") -> None:
         work.spent_s = 0.0
@@ -304,10 +307,14 @@ class WorkQueue:
 
 
 def _end(work: Work) -> None:
-    """Passes a result on. What this raises is a bug: it must not end the task that serves the queue."""
     if not work.dropped:
         try:
             work.ended()
         except Exception as error:  # noqa: BLE001 - the queue must serve the other works
-            context = {"message": "the result of a work could not be passed on", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
+            _report(error)
+
+
+def _report(error: Exception) -> None:
+    """Logs what `Work.ended` raised. It is a bug, and must not end the task that serves the queue."""
+    context = {"message": "the result of a work could not be passed on", "exception": error}
+    asyncio.get_running_loop().call_exception_handler(context)

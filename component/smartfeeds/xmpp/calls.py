@@ -76,7 +76,12 @@ class AddressReader:
     def read(self, stanza: StanzaAttributes) -> IncomingIq | None:
         """Returns the IQ, or None if no response could reach its sender."""
         stanza_id = stanza.get("id")
-        sender, address = self.sender(stanza), self.own(stanza)
+        # As `sender` and `own`, without two calls for each request.
+        text, own = stanza.get("from") or "", stanza.get("to") or self._domain
+        if len(text) <= _CACHED_CHARACTERS and len(own) <= _CACHED_CHARACTERS:
+            sender, address = self._known_sender(text), self._known_own(own)
+        else:
+            sender, address = self.sender(stanza), self.own(stanza)
         if not stanza_id or sender is None or address is None:
             return None
         head = b" id='%b' from='%b' to='%b'" % (attribute(stanza_id).encode(), address.written, sender.written)
@@ -88,4 +93,4 @@ class AddressReader:
             return None
         if own:
             text = own_spelling(text, self._domain)
-        return StanzaAddress(jid, str(jid), str(jid.bare), attribute(text).encode())
+        return StanzaAddress(jid, str(jid), jid.bare_text, attribute(text).encode())

@@ -220,7 +220,7 @@ class CommandRunner:
             )
         if action not in ACTIONS:
             raise CommandError(CommandFault.MALFORMED_ACTION, f"unknown action; the actions are {', '.join(ACTIONS)}")
-        session, holder = element.get("sessionid"), (str(actor.bare), service, node)
+        session, holder = element.get("sessionid"), (actor.bare_text, service, node)
         if command.form_first and action == "execute" and not self._sessions.belongs_to(session or "", *holder):
             session = None  # Movim creates an id of its own
         if session is None:

@@ -94,9 +94,9 @@ def _page(page: r.Page) -> bytes:
 
 
 def _published(answer: r.Published) -> bytes:
-    node, item_id = attribute_bytes(answer.node), attribute_bytes(answer.item_id)
-    item = b"<item id='%b'/>" % item_id if item_id else b""
-    return _pubsub(b"<publish node='%b'>%b</publish>" % (node, item))
+    node = attribute_bytes(answer.node)
+    item = b"<item id='%b'/>" % attribute(answer.item_id).encode() if answer.item_id else b""
+    return b"%b<publish node='%b'>%b</publish></pubsub>" % (_STARTS[PUBSUB], node, item)
 
 
 def _node_created(answer: r.NodeCreated) -> bytes:

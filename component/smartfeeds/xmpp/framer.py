@@ -26,6 +26,7 @@ _NAME_CHARACTER = rb"[^\s<>/!?\"'=]"
 TAG_REST = rb"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*"
 # A name is matched as a whole. Backtracking into it would make an incomplete tag cost the square of its length.
 _START = re.compile(rb"<(" + _NAME_CHARACTER + rb"+)(?!" + _NAME_CHARACTER + rb")" + TAG_REST + rb">")
+_STANZA_START = re.compile(rb"\s*" + _START.pattern)
 _NAME = re.compile(rb"<(" + _NAME_CHARACTER + rb"+)(?=[\s/>])")
 _REST = re.compile(TAG_REST)
 _ATTRIBUTE = re.compile(rb"\s(?:" + "|".join(_KEPT).encode() + rb")\s*=\s*(?:\"[^\"<]*\"|'[^'<]*')")
@@ -93,6 +94,8 @@ class Framer:
     def _read(self, source: bytes | bytearray, frames: list[StanzaFrame]) -> None:
         if not self.header and not self._read_header(source):
             return
+        if not self._name:
+            self._read_whole(source, frames)
         while self._name or self._open(source):
             end = self._end_of_stanza(source)
             if end < 0:
@@ -102,6 +105,32 @@ class Framer:
             frames.append(self._frame(source, end))
             self._start = end
             self._close()
+            self._read_whole(source, frames)
+
+    def _read_whole(self, source: bytes | bytearray, frames: list[StanzaFrame]) -> None:
+        """Reads complete stanzas until one is incomplete, or has CDATA or an element with its own name in it.
+
+        Nearly all stanzas are of this kind. What stops here is read by `_end_of_stanza`, in any number of pieces.
+        """
+        while (match := _STANZA_START.match(source, self._start)) is not None:
+            name, head_end = match[1], match.end()
+            if source[head_end - 2] == _SLASH:
+                end = head_end
+            else:
+                at = source.find(b"</" + name, head_end)
+                end = source.find(b">", at) + 1 if at >= 0 else 0
+                if (
+                    not end
+                    or source[at + len(name) + 2] not in _NAME_ENDS
+                    or source.find(b"<" + name, head_end, at) >= 0
+                    # Searching the single byte first is much faster, and it is usually absent.
+                    or (source.find(b"!", head_end, at) >= 0 and source.find(b"<!", head_end, at) >= 0)
+                    or (source.find(b"?", head_end, at) >= 0 and source.find(b"<?", head_end, at) >= 0)
+                ):
+                    return
+            begin = match.start(1) - 1
+            frames.append(StanzaFrame(bytes(source[begin:end]), end - begin))
+            self._start = end
 
     def _read_header(self, source: bytes | bytearray) -> bool:
         prolog = _PROLOG.match(source)

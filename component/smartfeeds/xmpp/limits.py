@@ -23,7 +23,7 @@ class RateLimits:
 
     def admit(self, sender: Jid) -> bool:
         """Returns whether the request is allowed. A rejected request uses up neither limit."""
-        name = str(sender.bare)
+        name = sender.bare_text
         if not (self._senders.has(name) and self._domains.has(sender.domain)):
             self.refused += 1
             return False

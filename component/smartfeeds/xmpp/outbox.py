@@ -32,6 +32,7 @@ class Outbox:
         self._transport: asyncio.WriteTransport | None = None
         self._replies: list[bytes] = []
         self._replies_bytes = 0
+        self._buffered_bytes = 0  # in the transport when the first of these responses came
         self._flush_handle: asyncio.Handle | None = None
         self._turn = asyncio.Lock()  # asyncio's lock is fair: it wakes waiters in order, so senders take turns
         self._writable = asyncio.Event()
@@ -95,7 +96,13 @@ class Outbox:
 
         Returns False if the stanza was dropped: there is no connection, or the server has not read for a long time.
         """
-        if self._transport is None or self._waiting_bytes() + len(data) > self._reply_limit_bytes:
+        if self._transport is None:
+            self.dropped_replies += 1
+            return False
+        if not self._replies:
+            # Whatever else is written, `flush` comes before it. So this number stays until then.
+            self._buffered_bytes = self._transport.get_write_buffer_size()
+        if self._buffered_bytes + self._replies_bytes + len(data) > self._reply_limit_bytes:
             self.dropped_replies += 1
             return False
         self._replies.append(data)
@@ -142,10 +149,6 @@ class Outbox:
                 self.written_bytes += len(batch)
             await asyncio.sleep(0)
         return sent_count
-
-    def _waiting_bytes(self) -> int:
-        buffer_bytes = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        return buffer_bytes + self._replies_bytes
 
 
 def _batches(stanzas: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:

@@ -9,13 +9,17 @@ from smartfeeds.xmpp.turns import StanzaWork
 
 
 class Relay:
-    """`instance` is the id of this process. Its requests have it in their ids."""
+    """`instance` is the id of this process. Its requests have it in their ids.
+
+    `is_leaving`: the process stops, and others answer new requests.
+    """
 
     def __init__(self, instance: str = "") -> None:
         self.instance = instance
+        self.is_leaving = False
 
     def hand_over(self, _element: etree._Element) -> bool:
-        """Passes a stanza to another process if this process stops. Returns whether it did."""
+        """Passes a stanza to another process, because this one stops. Returns whether it did."""
         return False
 
     def share(self, element: etree._Element, work: StanzaWork | bool = True) -> None:

@@ -38,40 +38,40 @@ class _Request:
 
 
 class Requests:
-    """IQs without a response.
+    """IQs without a response, `open` by their ids.
 
     `instance` is the id of this process. Other processes may share its address, and their ids must differ.
     """
 
     def __init__(self, instance: str) -> None:
         self._prefix = f"{PREFIX}{instance}-"
-        self._open: dict[str, _Request] = {}
+        self.open: dict[str, _Request] = {}
         self._count = 0
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self.open)
 
     def add(self, to: str) -> "tuple[str, asyncio.Future[etree._Element]]":
         """Returns the id of a new request to this address and the future of its response. Callers `remove` it."""
         self._count += 1
         stanza_id = f"{self._prefix}{self._count}"
         response: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
-        self._open[stanza_id] = _Request(to, response)
+        self.open[stanza_id] = _Request(to, response)
         return stanza_id, response
 
     def remove(self, stanza_id: str) -> None:
         """Forgets a request, with or without a response."""
-        self._open.pop(stanza_id, None)
+        self.open.pop(stanza_id, None)
 
     def claim(self, frame: bytes) -> bool:
         """Returns whether a stanza is the first response to a request.
 
         A forged or repeated response is not, so its sender pays for it as for any other stanza.
         """
-        if not self._open:
+        if not self.open:
             return False
         name, attributes = start_of(frame)
-        request = self._open.get(attributes.get("id", ""))
+        request = self.open.get(attributes.get("id", ""))
         if name != "iq" or request is None or request.claimed or not request.is_answered_by(attributes):
             return False
         request.claimed = True
@@ -79,7 +79,7 @@ class Requests:
 
     def resolve(self, iq: etree._Element) -> bool:
         """Passes a response to the caller of its request. Returns False if the stanza is no response to a request."""
-        request = self._open.get(iq.get("id") or "")
+        request = self.open.get(iq.get("id") or "")
         if request is None or not request.is_answered_by(iq.attrib):
             return False
         if not request.response.done():
@@ -88,7 +88,7 @@ class Requests:
 
     def fail(self, error: LinkError) -> None:
         """Ends all requests with an error, because the link has ended and no response can come."""
-        for request in self._open.values():
+        for request in self.open.values():
             if not request.response.done():
                 request.response.set_exception(error)
-        self._open.clear()
+        self.open.clear()

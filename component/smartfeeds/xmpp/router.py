@@ -96,11 +96,12 @@ def _at_address(encoders: Mapping[type, Callable[[Any, str], bytes]]) -> dict[ty
 
 
 _ENCODERS: Mapping[type, ResponseEncoder] = {
-    **{kind: body_only(encode) for kind, encode in ENCODERS.items()},
     CommandReply: body_only(encode_command),
     r.PartlyRefused: _partly_refused,
     r.Subscribed: _subscribed,
 }
+# Of the answers that are an IQ alone. Most requests have one of them.
+_BODIES = {kind: encode for kind, encode in ENCODERS.items() if kind not in (r.PartlyRefused, r.Subscribed)}
 _OPERATIONS: Mapping[type[r.Request], str] = {RunCommand: "command", ListCommands: DISCOVER}
 
 StanzaHandler = Callable[[Element], bool | StanzaWork]
@@ -140,7 +141,8 @@ class _RequestRun(StanzaWork):
     __slots__ = ("_began_s", "_router", "iq", "request", "sender")
 
     def __init__(self, router: "StanzaRouter", request: r.Request, iq: IncomingIq | None) -> None:
-        super().__init__()
+        self._listeners = ()  # as StanzaWork, without a call for each request
+        self.has_ended, self.spent_s = False, 0.0
         self._router = router
         self.request = request
         self.iq = iq
@@ -170,7 +172,7 @@ class _RequestRun(StanzaWork):
         except FeedError as refusal:
             outcome = router.fail(iq, refusal, type(request))
             if iq is None:
-                _log_ignored(str(request.actor.bare), operation, refusal)
+                _log_ignored(request.actor.bare_text, operation, refusal)
         except asyncio.CancelledError:
             outcome = "cancelled"
         except Exception as fault:  # noqa: BLE001  the boundary: nothing internal reaches the wire
@@ -202,6 +204,7 @@ class StanzaRouter:
         self._stanzas = stanzas
         self.observe = tools.observe
         self._answer_limit_bytes = tools.answer_limit_bytes
+        self._most_head_bytes = tools.answer_limit_bytes - _ERROR_BYTES
         self.clock = tools.clock
         self._new_id = tools.new_id
         self.addresses = AddressReader(info.domain)
@@ -281,7 +284,7 @@ class StanzaRouter:
             self.observe(UNREAD, "dropped", 0.0)
 
     def _answerable(self, iq: IncomingIq) -> bool:
-        return len(iq.head) + _ERROR_BYTES <= self._answer_limit_bytes
+        return len(iq.head) <= self._most_head_bytes
 
     def _on_iq(self, element: Element) -> bool | StanzaWork:
         kind = element.get("type", "")
@@ -291,7 +294,7 @@ class StanzaRouter:
         tag: str = payload.tag if payload is not None else ""
         reader = self._readers.get((kind, tag))
         iq = self.addresses.read(element)
-        if iq is None or not self._answerable(iq):
+        if iq is None or len(iq.head) > self._most_head_bytes:
             log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
             self.observe(UNREAD, "dropped", 0.0)
             return True
@@ -368,12 +371,17 @@ class StanzaRouter:
 
     def answer(self, iq: IncomingIq, answer: object) -> str:
         """Sends a response and what follows it. Returns the outcome."""
-        response = self._encoders[type(answer)](answer, iq, self._new_id)
-        if max([len(iq.head) + len(response.body), *map(len, response.before)]) > self._answer_limit_bytes:
+        encode = _BODIES.get(type(answer))
+        if encode is None:
+            response = self._encoders[type(answer)](answer, iq, self._new_id)
+        else:
+            response = Response(encode(answer))
+        longest = max(map(len, response.before)) if response.before else 0
+        if max(len(iq.head) + len(response.body), longest) > self._answer_limit_bytes:
             raise FeedError(Condition.NOT_ACCEPTABLE, "the response exceeds the size of a stanza; request less at once")
         for message in response.before:
             self._reply(message)
-        self._reply(envelope(response.kind, iq.head, response.body))
+        self._reply(b"<iq type='%b'%b>%b</iq>" % (response.kind, iq.head, response.body))  # as `envelope`
         for message in response.after:
             self._reply(message)
         return response.outcome

@@ -8,7 +8,7 @@ import re
 
 from lxml import etree
 
-from smartfeeds.formats.crowds import crowd_fault
+from smartfeeds.formats.crowds import TAG_ATTRIBUTES, crowd_fault
 from smartfeeds.xmpp.framer import StanzaFrame, start_of
 
 # The largest stanza that Prosody accepts from a client. If the service allows larger items, the limit is larger.
@@ -47,12 +47,16 @@ def is_request(frame: bytes) -> bool:
 
 def shape_fault(data: bytes, most_tags: int = REQUEST_TAGS) -> str:
     """Returns why XML is too complex to parse, or an empty text: more than `most_tags` tags, or crowded attributes."""
-    return ELABORATE.format(most_tags) if data.count(b"<") > most_tags else crowd_fault(data)
+    if data.count(b"<") > most_tags:
+        return ELABORATE.format(most_tags)
+    return crowd_fault(data) if data.count(b"=") > TAG_ATTRIBUTES else ""
 
 
 def fault_of(frame: StanzaFrame, request_bytes: int = REQUEST_BYTES) -> str:
     """Returns why a stanza must not be parsed, or an empty text. A stanza that the framer cut names its reason."""
     data = frame.data
+    if len(data) <= min(REQUEST_TAGS, request_bytes) and data.count(b"=") <= TAG_ATTRIBUTES:
+        return ""  # a stanza has fewer tags than bytes
     # A stanza with fewer bytes than the tag limit is within all limits. Skipping `is_request` for it saves 7 us.
     request = len(data) > min(REQUEST_TAGS, request_bytes) and is_request(data)
     fault = shape_fault(data, REQUEST_TAGS if request else STANZA_TAGS)

@@ -65,9 +65,10 @@ StanzaCallback = Callable[[etree._Element], StanzaOutcome]
 class ComponentStream(ComponentXMPP):
     """One component connection at a time. The supervisor opens and closes it.
 
-    `on_stanza` receives each iq, message and presence as an lxml element in the component namespace and returns whether
-    it handled the stanza. It must not block or store the element, which keeps its document in memory. `on_full`
-    receives the name and attributes of a rejected stanza. `request_bytes` is the size of the largest request.
+    `domain` is that of the component. `on_stanza` receives each iq, message and presence as an lxml element in the
+    component namespace and returns whether it handled the stanza. It must not block or store the element, which keeps
+    its document in memory. `on_full` receives the name and attributes of a rejected stanza. `request_bytes` is the size
+    of the largest request.
 
     Several processes may share the domain; `relay` passes stanzas to them.
     """
@@ -79,17 +80,17 @@ class ComponentStream(ComponentXMPP):
         *,
         host: str = "127.0.0.1",
         port: int = 5347,
-        on_stanza: StanzaCallback,
-        on_full: Callable[[str, Mapping[str, str]], object] = lambda _name, _attributes: None,
+        on_stanza: StanzaCallback = lambda _element: False,
         request_bytes: int = REQUEST_BYTES,
         bounds: QueueBounds | None = None,
         software_version: str = "",
         relay: Relay | None = None,
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
+        self.domain = str(self.boundjid.host)
         self.on_stanza = on_stanza
         self.turns = StanzaTurns(bounds or QueueBounds(), clock=time.monotonic)
-        self._on_full = on_full
+        self.on_full: Callable[[str, Mapping[str, str]], object] = lambda _name, _attributes: None
         self._request_bytes = request_bytes
         self._serving: asyncio.Handle | None = None  # the next call of `_serve`; a timer if all waiting senders pause
         self._framing_s = 0.0  # processor time spent on the bytes of incomplete stanzas
@@ -112,11 +113,6 @@ class ComponentStream(ComponentXMPP):
         self.register_plugin("xep_0092", {"software_name": "smartfeeds", "version": software_version, "os": ""})
 
     # The interface of the supervisor
-
-    @property
-    def domain(self) -> str:
-        """The domain of the component."""
-        return str(self.boundjid.host)
 
     @property
     def endpoint(self) -> str:
@@ -313,7 +309,7 @@ class ComponentStream(ComponentXMPP):
     def _enter(self, frames: Sequence[StanzaFrame]) -> None:
         """Queues stanzas for their senders' turns. Stanzas of the server itself are handled at once."""
         assert self._stanzas is not None
-        byte_s = self._framing_s / sum(frame.size_bytes for frame in frames)
+        byte_s = self._framing_s / sum([frame.size_bytes for frame in frames])
         self._framing_s = 0.0
         for frame in frames:
             sender = sender_of(frame.data)
@@ -325,9 +321,9 @@ class ComponentStream(ComponentXMPP):
             data = cut_down(frame.data, fault) if fault else frame.data
             size_bytes = frame.size_bytes
             cut = len(data) < size_bytes
-            requested = not cut and self._requests.claim(data)
+            requested = not cut and bool(self._requests.open) and self._requests.claim(data)
             if not self.turns.add(sender, data, size_bytes, byte_s * size_bytes, cut=cut, requested=requested):
-                self._on_full(*start_of(data))
+                self.on_full(*start_of(data))
 
     def _serve(self, *, last: bool = False) -> None:
         """Serves waiting stanzas for a slice of time, then continues in the next iteration of the event loop.
@@ -364,7 +360,8 @@ class ComponentStream(ComponentXMPP):
             for turn, element in zip(batch, self._stanzas.parse([turn.frame for turn in batch]), strict=True):
                 unread.append(element is None or (len(element) > 0 and element[0].tag == _CUT))
                 # The callback may close the link. The rest of the batch is dropped then.
-                outcome = self._is_leaving() or self._handle(element)
+                transport = self.transport
+                outcome = transport is None or transport.is_closing() or self._handle(element)
                 if isinstance(outcome, StanzaWork) and not outcome.has_ended:
                     working[turn] = outcome
         finally:
@@ -397,11 +394,14 @@ class ComponentStream(ComponentXMPP):
             element = as_component_stanza(element)
             tag = element.tag
         if tag in _STANZAS:
-            if not self._online or is_own_ping(element, self.domain):
+            if not self._online or (tag == _IQ and element.get("from") == self.domain and is_own_ping(element)):
                 return True
-            if not is_handed and self._relay.hand_over(element):  # two processes that stop do not pass it to and fro
-                return True
-            outcome = self._call_back(element)
+            if self._relay.is_leaving and not is_handed and self._relay.hand_over(element):
+                return True  # two processes that stop do not pass it to and fro
+            try:
+                outcome = self.on_stanza(element)
+            except Exception:  # noqa: BLE001 - it must not end the link for everybody
+                outcome = self._failed(element)
             if tag != _IQ:
                 self._relay.share(element, outcome)
             if outcome or tag == _PRESENCE:
@@ -427,13 +427,6 @@ class ComponentStream(ComponentXMPP):
             self._requests.resolve(element)
         else:
             self._listeners.pass_message(element, self._failed)
-
-    def _call_back(self, element: etree._Element) -> StanzaOutcome:
-        """Calls the callback. An exception from it must not end the link for everybody."""
-        try:
-            return self.on_stanza(element)
-        except Exception:  # noqa: BLE001
-            return self._failed(element)
 
     def _pass_to_slixmpp(self, element: etree._Element) -> None:
         try:

@@ -230,7 +230,11 @@ class StanzaTurns:
                     sender.waiting.popleft()
                     sender.work_bytes += turn.size_bytes
                     size_bytes += turn.size_bytes
-                    self._charge(turn, turn.price_s)
+                    sender.cost += turn.price_s
+                    domain.cost += turn.price_s
+                    turn.cost_s = turn.price_s
+                    if turn.cost_s > COSTLY_S and not turn.requested:
+                        self._let_rest(turn)
                     turns.append(turn)
                     waits = bool(sender.waiting)
                     if size_bytes >= most_bytes or domain.cost >= domain_most_s or sender.cost >= sender_most_s:
@@ -247,7 +251,13 @@ class StanzaTurns:
         `cut`: the stanza could not be read. Its sender then rests even after a response to our request.
         """
         turn.requested = turn.requested and not cut
-        self._charge(turn, min(cpu_s, BYTE_MOST_S * turn.wire_bytes) + COSTLY_S * cut)
+        cost_s = min(cpu_s, BYTE_MOST_S * turn.wire_bytes) + COSTLY_S * cut
+        sender = turn.sender
+        sender.cost += cost_s
+        sender.domain.cost += cost_s
+        turn.cost_s += cost_s
+        if turn.cost_s > COSTLY_S and not turn.requested:
+            self._let_rest(turn)
 
     def done(self, turn: Turn) -> bool:
         """Releases a stanza of `take`, with or without a response.
@@ -305,10 +315,5 @@ class StanzaTurns:
             sender.resting = False
             self._rank(sender)
 
-    def _charge(self, turn: Turn, cost_s: float) -> None:
-        sender = turn.sender
-        sender.cost += cost_s
-        sender.domain.cost += cost_s
-        turn.cost_s += cost_s
-        if turn.cost_s > COSTLY_S and not turn.requested:
-            sender.rests_until_s = self._clock() + min(turn.cost_s * REST_FACTOR, REST_MOST_S)
+    def _let_rest(self, turn: Turn) -> None:
+        turn.sender.rests_until_s = self._clock() + min(turn.cost_s * REST_FACTOR, REST_MOST_S)

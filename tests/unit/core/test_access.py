@@ -1,5 +1,7 @@
 """Affiliation x action, access models, publish models."""
 
+from dataclasses import replace
+
 import pytest
 
 from smartfeeds.core.access import (
@@ -115,7 +117,7 @@ def test_subscription_on_request_follows_affiliation_and_model(affiliation: Affi
 @pytest.mark.parametrize("affiliation", A)
 def test_contact_reads_a_presence_node_unless_its_affiliation_forbids_it(affiliation: Affiliation) -> None:
     """[xep-map 184]"""
-    refused = access(affiliation, M.PRESENCE)._replace(is_contact=True).reading_error
+    refused = replace(access(affiliation, M.PRESENCE), is_contact=True).reading_error
 
     assert (refused is not None) is (affiliation in {A.OUTCAST, A.PUBLISH_ONLY})
     assert access(A.NONE, M.WHITELIST)._replace(is_contact=True).reading_error is not None

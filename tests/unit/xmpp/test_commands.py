@@ -342,7 +342,7 @@ async def test_command_session_of_a_distant_time_has_expired() -> None:
 @pytest.mark.parametrize("start", ["6955b900-fresh-1", f"6955b900-{'x' * 64}", "ffffffffff-1"])
 async def test_command_session_cannot_be_computed_without_the_key(start: str) -> None:
     """Nobody can fill the cache with ids of their own [xep-map 239]."""
-    holder = (str(ACTOR.bare), SERVICE, GREET.node)
+    holder = (ACTOR.bare_text, SERVICE, GREET.node)
     desk = Desk()
     stranger = CommandSessions(key=b"", now_us=lambda: desk.now_us, new_id=lambda: "fresh-1")
     digest = blake2s("\n".join((start, *holder)).encode(), digest_size=8).hexdigest()
@@ -519,7 +519,7 @@ async def test_sessions_remember_what_was_shown_and_not_what_was_sent() -> None:
     session = await desk.begin()
     await desk.answer(session, submit(TYPE, field("step", "0") + field("name", "Nurse") + field("more", "x" * 10_000)))
 
-    shown = desk.sessions.check(session, str(ACTOR.bare), SERVICE, GREET.node)
+    shown = desk.sessions.check(session, ACTOR.bare_text, SERVICE, GREET.node)
 
     assert shown is not None and shown.hidden == {"name": ("Nurse",)}
 

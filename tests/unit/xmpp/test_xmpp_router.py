@@ -402,7 +402,7 @@ async def test_router_command_ends_before_the_next_request_of_its_sender() -> No
         return EMPTY_PAGE
 
     router = commanded(asking=True, handle=handle).router
-    phone = str(ACTOR.bare) + "/phone"
+    phone = ACTOR.bare_text + "/phone"
     for stanza in (iq(STEP, "set"), iq(), iq(addresses=f"from='{phone}' to='{SERVICE}'")):
         router.on_stanza(parse(stanza))
     for _ in range(9):  # more turns than these requests take, which wait for no socket and no thread

@@ -31,7 +31,7 @@ _LABEL = text_field("label", "Label", MAX_LABEL_BYTES, required=False, descripti
 
 
 async def _ask(step: StepInput) -> CommandForm:
-    jid = _JID.show(*(step.values.get(_JID.var) or (str(step.actor.bare),)))
+    jid = _JID.show(*(step.values.get(_JID.var) or (step.actor.bare_text,)))
     return CommandForm((jid, *(field.again(step) for field in (_FEED, _SCOPE, _EXPIRES, _LABEL))))
 
 

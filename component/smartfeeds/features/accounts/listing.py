@@ -69,7 +69,7 @@ def add_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded:
     actor, token = request.actor, request.token
     if not is_admin(context.policy, actor):
         owned = token.feed != ALL_FEEDS and manages(tx, context, actor, tx.node(token.feed))
-        if token.jid != str(actor.bare) or not owned:
+        if token.jid != actor.bare_text or not owned:
             raise FeedError(Condition.FORBIDDEN, "you may create tokens for your own JID and a node that you own")
         if len(rows.tokens_of(tx, token.jid)) >= TOKENS_PER_JID:
             raise FeedError(Condition.POLICY_VIOLATION, f"you have {TOKENS_PER_JID} tokens; revoke one first")
@@ -79,7 +79,7 @@ def add_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded:
 def list_tokens(tx: ReadTx, context: Context, request: ListTokens) -> TokenList:
     """The tokens that the actor may revoke."""
     actor = request.actor
-    revocable = tokens.tokens_by_age(tx) if is_admin(context.policy, actor) else rows.tokens_of(tx, str(actor.bare))
+    revocable = tokens.tokens_by_age(tx) if is_admin(context.policy, actor) else rows.tokens_of(tx, actor.bare_text)
     listing = listing_of(revocable, lambda token: listed_bytes(token.jid, token.feed))
     entries, result_set = page_of(listing, request.page, context.policy)
     return TokenList(entries, result_set, context.now_us)
@@ -91,7 +91,7 @@ def revoke_token(tx: WriteTx, context: Context, request: RevokeToken) -> TokenRe
     Raises FeedError(ITEM_NOT_FOUND).
     """
     token = tx.token(request.token_id)
-    foreign = token is not None and token.jid != str(request.actor.bare)
+    foreign = token is not None and token.jid != request.actor.bare_text
     if foreign and not is_admin(context.policy, request.actor):
         raise FeedError(Condition.ITEM_NOT_FOUND, "you have no such token; the list of tokens shows yours")
     return TokenRevoked(tokens.revoke_token(tx, context, request.token_id))

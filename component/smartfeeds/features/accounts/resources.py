@@ -67,7 +67,7 @@ async def _read(caller: Caller, page: ResultSetRequest, _narrow: bool) -> Entrie
 async def _create(caller: Caller, fields: Fields) -> Outcome:
     feed, scope = text_of(fields, "feed"), text_of(fields, "scope", tuple(SCOPES))
     label, expires = text_of(fields, "label", default=""), text_of(fields, "expires", default="")
-    jid = bare_jid(text_of(fields, "jid", default=str(caller.actor.bare)))
+    jid = bare_jid(text_of(fields, "jid", default=caller.actor.bare_text))
     for name, text, most_bytes in (("feed", feed, MAX_ID_BYTES), ("label", label, MAX_LABEL_BYTES)):
         if not text.isprintable() or len(text.encode()) > most_bytes:
             raise FeedError(Condition.BAD_REQUEST, f"{name}: printable text of at most {most_bytes} bytes")
@@ -86,7 +86,7 @@ async def _revoke(caller: Caller, fields: Fields) -> Outcome:
 
 
 def _form(actor: Jid, standing: Standing) -> Form:
-    jid = Field("jid", N_("XMPP address"), value=str(actor.bare), required=True)
+    jid = Field("jid", N_("XMPP address"), value=actor.bare_text, required=True)
     feed_hint = N_("The name of a feed, or * for all") if standing.admin else N_("The name of a feed that you own")
     return Form(
         N_("Create a token"),

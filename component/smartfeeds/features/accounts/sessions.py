@@ -164,7 +164,7 @@ def end_sessions(tx: WriteTx, _context: Context, request: EndSessions) -> EmptyR
 
 
 def _sessions(tx: ReadTx, request: ListSessions | EndSessions) -> list[Session]:
-    sessions = rows.sessions_of(tx, str(request.actor.bare))
+    sessions = rows.sessions_of(tx, request.actor.bare_text)
     return [session for session in sessions if request.token_id in ("", session.token_id)]
 
 

@@ -146,7 +146,7 @@ class SignIns:
 
     def admits(self, user: Jid) -> bool:
         """Whether a code of this user may be right: the user has not written too many wrong ones."""
-        return Counter(jid for _, jid in self._wrong)[str(user.bare)] < WRONG_CODES
+        return Counter(jid for _, jid in self._wrong)[user.bare_text] < WRONG_CODES
 
     def take(self, browser: str) -> SignIn | None:
         """The confirmed sign-in of a browser, which can be taken once. None if it is not confirmed."""

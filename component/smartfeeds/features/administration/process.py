@@ -177,7 +177,7 @@ class ServiceOperations:
         if request.level not in LOG_LEVELS:
             raise FeedError(Condition.NOT_ACCEPTABLE, f"the level must be one of {', '.join(LOG_LEVELS)}")
         set_log_level(request.level)
-        log.warning("log_level_changed", level=request.level, admin=str(request.actor.bare))
+        log.warning("log_level_changed", level=request.level, admin=request.actor.bare_text)
         return LogLevel(log_level())
 
     async def _announce(self, request: Announce) -> EmptyResult:
@@ -204,7 +204,7 @@ class ServiceOperations:
                 await self._process.sleep(ANNOUNCE_PAUSE_S)
             event = "announced"
         finally:
-            log.info(event, admin=str(request.actor.bare), recipients=sent_count)
+            log.info(event, admin=request.actor.bare_text, recipients=sent_count)
 
     async def _recipients(self, request: Announce, after: str) -> tuple[str, ...]:
         owners = request.announcement.recipients is Recipients.OWNERS
@@ -227,7 +227,7 @@ class ServiceOperations:
         if request.announcement is not None:
             _check_text(request.announcement)
         self._cancel_pending()
-        log.warning("stop_requested", admin=str(request.actor.bare), delay_s=request.delay_s, restart=request.restart)
+        log.warning("stop_requested", admin=request.actor.bare_text, delay_s=request.delay_s, restart=request.restart)
         self._pending_stop = [self._process.spawn(partial(self._stop_later, request), "stop")]
         if request.announcement is not None:
             # Beside another announcement, because behind it this one could come too late.
@@ -251,7 +251,7 @@ class ServiceOperations:
         if not self._pending_stop:
             raise FeedError(Condition.ITEM_NOT_FOUND, "no shutdown or restart is pending")
         self._cancel_pending()
-        log.warning("stop_cancelled", admin=str(request.actor.bare))
+        log.warning("stop_cancelled", admin=request.actor.bare_text)
         return EmptyResult()
 
 

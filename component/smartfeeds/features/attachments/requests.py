@@ -113,7 +113,7 @@ def _attach(tx: WriteTx, context: Context, request: Publish, target: AttachmentT
         raise FeedError(Condition.NOT_ALLOWED, "attachments have no attachments; attach to the item itself")
     located = locate_for(tx, context, target.node, request.actor)
     located.access.check_read()
-    publisher = str(request.actor.bare)
+    publisher = request.actor.bare_text
     draft = request.draft
     if not request.item_present:
         raise FeedError(Condition.ITEM_REQUIRED)

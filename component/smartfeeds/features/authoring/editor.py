@@ -256,7 +256,7 @@ class Editor:
     def _delete_page(self, call: HttpCall, writing: WritingShown, item: Item, *, changed: bool = False) -> Reply:
         if item.deleted:
             raise FeedError(Condition.ITEM_NOT_FOUND, "the entry was deleted already")
-        own = item.publisher == str(call.actor.bare)
+        own = item.publisher == call.actor.bare_text
         if not writing.access.may_retract(own=own):
             raise FeedError(Condition.FORBIDDEN, "you may not delete this entry")
         frame, entry = frame_of(call), read_entry(item)
@@ -361,10 +361,10 @@ def _place(call: HttpCall, node: Node) -> dict[str, object]:
 
 def _author(call: HttpCall, node: Node) -> str:
     """The author of a new entry, "" in a feed that hides who publishes."""
-    return str(call.actor.bare) if node.options.shows_publisher else ""
+    return call.actor.bare_text if node.options.shows_publisher else ""
 
 
 def _check_overwrite(call: HttpCall, writing: WritingShown, item: Item) -> None:
     writing.access.check_publish()
-    if not writing.access.may_overwrite(own=item.publisher == str(call.actor.bare)):
+    if not writing.access.may_overwrite(own=item.publisher == call.actor.bare_text):
         raise FeedError(Condition.FORBIDDEN, "you may not change this entry")

@@ -73,7 +73,7 @@ def get_writing(tx: ReadTx, context: Context, request: GetWriting) -> WritingSho
 def plan_upload(tx: ReadTx, context: Context, request: PlanUpload) -> UploadPlan:
     """Returns the space that the actor has left. Raises FeedError if the actor may not publish."""
     _feed(tx, context, request.node, request.actor)
-    used_bytes = rows.files_bytes(tx, str(request.actor.bare))
+    used_bytes = rows.files_bytes(tx, request.actor.bare_text)
     return UploadPlan(max(0, context.policy.files_bytes_per_jid - used_bytes))
 
 
@@ -85,7 +85,7 @@ def add_file(tx: WriteTx, context: Context, request: AddFile) -> FileShown:
     node = _feed(tx, context, request.node, request.actor)
     file_id = file_id_of(request.stored.digest, request.media_type)
     file = tx.file(node.node_no, file_id)
-    owner = str(request.actor.bare)
+    owner = request.actor.bare_text
     if file is None:
         tx.lock_quotas(owner)
         left_bytes = context.policy.files_bytes_per_jid - rows.files_bytes(tx, owner)

@@ -91,7 +91,7 @@ class Uploads:
 
         Raises HttpError (408, 413), FeedError(BUSY) for too many uploads at once, ConnectionError.
         """
-        user = str(call.actor.bare)
+        user = call.actor.bare_text
         if not self._running.take(user):
             raise FeedError(Condition.BUSY, f"you are uploading {AT_ONCE} files already; wait for one to end")
         try:

@@ -267,7 +267,7 @@ class Bot:
 
     def _is_person(self, jid: Jid) -> bool:
         """Whether an address may get an answer: no server, no component, no room, and not this service itself."""
-        return bool(jid.local) and jid.domain != self._domain and not self.rooms.is_in(str(jid.bare))
+        return bool(jid.local) and jid.domain != self._domain and not self.rooms.is_in(jid.bare_text)
 
     def _introduce(self, jid: str) -> None:
         """Sends a request to subscribe to the presence of a person, whose client then offers to add the bot."""
@@ -276,8 +276,8 @@ class Bot:
     def note_available(self, user: Jid) -> None:
         """Delivers what failed before, because the person is available now."""
         # Each attempt costs more than a presence, so they count as messages.
-        if self.sender.has_failed(str(user.bare)) and self._limits.admit(user):
-            self._serve(self.sender.take_failed(str(user.bare)))
+        if self.sender.has_failed(user.bare_text) and self._limits.admit(user):
+            self._serve(self.sender.take_failed(user.bare_text))
 
     def _answer(self, c: Conversation, answer: Reply) -> None:
         to, text = str(c.message.actor), answer.text

@@ -93,7 +93,7 @@ class Conversation:
     @property
     def jid(self) -> str:
         """The bare JID."""
-        return str(self.actor.bare)
+        return self.actor.bare_text
 
     @property
     def service(self) -> str:

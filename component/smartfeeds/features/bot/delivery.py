@@ -250,7 +250,7 @@ class ChatSender:
     def note_error(self, sender: Jid, message_id: str, condition: str) -> None:
         """Records the error response to a message in flight."""
         node_no = int(message_id.split("-")[1])
-        key = (str(sender.bare), node_no)
+        key = (sender.bare_text, node_no)
         if key in self._errors:
             self._errors[key] = condition or "undefined-condition"
 

@@ -59,7 +59,7 @@ async def subscribe(c: Conversation, rest: str) -> Reply:
     if answer.state is SubscriptionState.PENDING:
         return Reply(c.say("Your request to follow {feed} waits for its owner.", feed=feed), (Offer(stop),))
     if person is not None:
-        return Reply(c.say("{person} follows {feed} now.", person=str(person.bare), feed=feed))
+        return Reply(c.say("{person} follows {feed} now.", person=person.bare_text, feed=feed))
     lines = [c.say("You follow {feed} now. New items arrive here. To stop: {command}", feed=feed, command=stop)]
     if answer.last is not None:
         lines += ["", await asyncio.to_thread(render_item, c.texts, c.tools.links, answer.node, answer.last)]
@@ -140,17 +140,17 @@ async def join(c: Conversation, rest: str) -> Reply:
         raise UsageError
     refusal = await c.tools.rooms.request(room.bare, c.actor, trusted=c.is_admin)
     return Reply(
-        c.say(refusal) if refusal else c.say("I am entering {room}.", room=cut(str(room.bare), NAME_CHARACTERS))
+        c.say(refusal) if refusal else c.say("I am entering {room}.", room=cut(room.bare_text, NAME_CHARACTERS))
     )
 
 
 async def leave(c: Conversation, rest: str) -> Reply:
     """Takes the bot out of the room in which the command is given, or out of a room that an admin names."""
     room = c.actor if c.in_room else parse_jid(rest.strip())
-    if room is None or (not c.in_room and not (c.is_admin and c.tools.rooms.knows(str(room.bare)))):
+    if room is None or (not c.in_room and not (c.is_admin and c.tools.rooms.knows(room.bare_text))):
         raise UsageError
-    await c.tools.rooms.leave(str(room.bare))
-    return Reply("" if c.in_room else c.say("I left {room}.", room=cut(str(room.bare), NAME_CHARACTERS)))
+    await c.tools.rooms.leave(room.bare_text)
+    return Reply("" if c.in_room else c.say("I left {room}.", room=cut(room.bare_text, NAME_CHARACTERS)))
 
 
 def _zone(c: Conversation, tokens: list[str]) -> str:

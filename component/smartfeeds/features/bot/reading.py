@@ -145,7 +145,7 @@ def _read_subscriptions(tx: ReadTx, context: Context, jid: Jid) -> list[tuple[No
             row.state is SubscriptionState.SUBSCRIBED
             and recipient_access(tx, context, node, jid, row.state).reading_error is not None,
         )
-        for node, row in list_follows(tx, str(jid.bare))
+        for node, row in list_follows(tx, jid.bare_text)
     ]
 
 

@@ -156,7 +156,7 @@ class Rooms:
 
     def is_manager(self, occupant: Jid) -> bool:
         """Whether an occupant is an owner or admin of the room."""
-        state = self._rooms.get(str(occupant.bare))
+        state = self._rooms.get(occupant.bare_text)
         return state is not None and occupant.resource in state.managers
 
     def claimed_author(self, occupant: Jid) -> Jid | None:
@@ -166,7 +166,7 @@ class Rooms:
         users of the server that it belongs to (its service is a subdomain), unless the operator chose the room. The
         claim counts only if `is_believed`.
         """
-        room = str(occupant.bare)
+        room = occupant.bare_text
         state = self._rooms.get(room)
         jid = state.people.get(occupant.resource) if state is not None else None
         if jid is None or not (occupant.domain.endswith(f".{jid.domain}") or room in self._configured):
@@ -183,11 +183,11 @@ class Rooms:
 
     def note_own(self, message: ChatMessage) -> None:
         """Remembers the id that a room gave to a message of the bot, which the room returns to it."""
-        state = self._rooms[str(message.actor.bare)]
+        state = self._rooms[message.actor.bare_text]
         if message.stanza_id:
             own_ids = {message.stanza_id: message.message_id}
             _add_own_ids(state, own_ids)
-            room = str(message.actor.bare)
+            room = message.actor.bare_text
             if self._has_others():
                 self._share(RoomNews(room, state.nick, state.is_in, state.has_sponsor, own_ids=own_ids))
 
@@ -198,7 +198,7 @@ class Rooms:
 
     async def listens_to(self, occupant: Jid) -> bool:
         """Whether the bot answers an occupant. The message of an owner or admin proves the right to have it there."""
-        room = str(occupant.bare)
+        room = occupant.bare_text
         state = self._rooms.get(room)
         if state is None or not state.is_in:
             return False
@@ -224,7 +224,7 @@ class Rooms:
     async def request(self, room: Jid, requester: Requester, *, trusted: bool) -> str:
         """Enters a room for a user, or because of an invitation. Returns why not (a text to translate), or an empty
         text. Raises StoreError."""
-        name = str(room.bare)
+        name = room.bare_text
         async with self._forgetting:
             row = await self._service.read(lambda tx, _context: chat_rows.chat(tx, name))
         if row is not None and not row.room:
@@ -288,7 +288,7 @@ class Rooms:
 
     async def on_presence(self, presence: RoomPresence) -> None:
         """Follows who is in the rooms. Raises StoreError."""
-        room = str(presence.actor.bare)
+        room = presence.actor.bare_text
         state = self._rooms.get(room)
         if state is None:
             return
@@ -442,7 +442,7 @@ def _remember_room(tx: WriteTx, _context: Context, room: str) -> None:
 
 
 def _forget_room(tx: WriteTx, context: Context, jid: Jid) -> list[Consumer]:
-    row = chat_rows.chat(tx, str(jid.bare))
+    row = chat_rows.chat(tx, jid.bare_text)
     if row is None or not row.room:
         return []  # the address of a user of the bot, which somebody named as a room
     chat_rows.remove(tx, row.jid)

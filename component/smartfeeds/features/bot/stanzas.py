@@ -125,7 +125,7 @@ def read_message(element: Element, sender: Jid, address: str) -> ChatMessage | N
         element.find(_RECEIPT_REQUEST) is not None,
         element.find(_MUC_USER_X) is not None,
         # Anybody may write an id in the name of others (XEP-0359 section 6).
-        next((_id_of(one) for one in element.iterfind(_STANZA_ID) if one.get("by") == str(sender.bare)), ""),
+        next((_id_of(one) for one in element.iterfind(_STANZA_ID) if one.get("by") == sender.bare_text), ""),
         history,
     )
 

@@ -41,16 +41,15 @@ class StanzaRelay(Relay):
         self._post = post
         self._has_others = has_others
         self._concerns = concerns
-        self._is_leaving = False
 
     def leave(self) -> None:
         """Passes all new stanzas but responses to another process from now on."""
-        self._is_leaving = True
+        self.is_leaving = True
 
     def hand_over(self, element: etree._Element) -> bool:
         """Passes a stanza to another process if this process stops. Returns whether it did."""
         # A response is for this process, which waits for it.
-        if not self._is_leaving or (element.tag == _IQ and element.get("type") in ("result", "error")):
+        if not self.is_leaving or (element.tag == _IQ and element.get("type") in ("result", "error")):
             return False
         return self._post(ANY_PROCESS, write_letter(HANDED, _written(element)))
 

@@ -130,7 +130,7 @@ def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) 
     item = tx.item(node.node_no, request.item_id)
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    own = item.publisher == str(request.actor.bare)
+    own = item.publisher == request.actor.bare_text
     if not located.access.may_overwrite(own=own):
         raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
     return _resolve(tx, context, node, item, request)
@@ -158,7 +158,7 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
     unknown = [tag for tag in decided if tag not in conflicts]
     if choice is None or unknown or not decided:
         raise FeedError(Condition.ITEM_NOT_FOUND, "the item has no such conflict: look at its conflicts again")
-    publisher = str(request.actor.bare)
+    publisher = request.actor.bare_text
     payload = None if choice is version else choice.payload
     deleted = choice.deleted.on
     if request.combined is not None:

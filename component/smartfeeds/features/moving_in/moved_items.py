@@ -150,7 +150,7 @@ class ItemSpool:
             jid = parse_jid(address) if address else None
             if text and jid is None:
                 self.problems.append(MovedProblem(f"publisher {cut(text, 80)!r}", "not a JID"))
-            bare = self._publishers[address] = self.publisher if jid is None else str(jid.bare)
+            bare = self._publishers[address] = self.publisher if jid is None else jid.bare_text
         return bare
 
     def in_created_order(self) -> Iterator[KeyedItem]:

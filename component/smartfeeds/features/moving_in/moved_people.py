@@ -52,7 +52,7 @@ def prepare_people(moved: MovedNode, operator: str, report: Report) -> MovedPeop
         if name == Affiliation.NONE.value:
             continue
         jid, kind = parse_jid(text), _AFFILIATIONS.get(name)
-        bare = "" if jid is None else str(jid.bare)
+        bare = "" if jid is None else jid.bare_text
         owners += kind is Affiliation.OWNER
         if kind is None:
             reason = f"{name!r} is no affiliation"

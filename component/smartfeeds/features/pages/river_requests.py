@@ -144,7 +144,7 @@ def search_feeds(tx: ReadTx, context: Context, request: SearchFeeds) -> SearchRe
 
 def _feeds(tx: ReadTx, context: Context, actor: Jid, after: NodePlace | None) -> Iterator[Node]:
     """The feeds with entries that an actor may read, by last change, the newest first."""
-    while nodes := tx.changed_nodes(str(actor.bare), FEEDS_AT_ONCE, after):
+    while nodes := tx.changed_nodes(actor.bare_text, FEEDS_AT_ONCE, after):
         yield from (node for node in nodes if _is_readable(tx, context, node, actor))
         if len(nodes) < FEEDS_AT_ONCE:
             break
@@ -192,7 +192,7 @@ def _newest_branches(tx: ReadTx, context: Context, actor: Jid, before: Edge | No
     """
     queue: list[_QueueEntry] = []
     place: NodePlace | None = None
-    while nodes := tx.changed_nodes(str(actor.bare), FEEDS_AT_ONCE, place):
+    while nodes := tx.changed_nodes(actor.bare_text, FEEDS_AT_ONCE, place):
         branches = [_Branch(node, before) for node in nodes if _is_readable(tx, context, node, actor)]
         queue += [entry for branch in branches if (entry := branch.take(tx)) is not None]
         queue.sort(key=_QueueEntry.order)

@@ -103,7 +103,7 @@ def list_sources(tx: ReadTx, context: Context, request: ListSources) -> SourceLi
     if is_admin(context.policy, request.actor):
         rows = source_rows.sources(tx, 0, NO_LIMIT)
     else:
-        owned = tx.affiliations_of(str(request.actor.bare), ALL_NUMBERS, kind=Affiliation.OWNER)
+        owned = tx.affiliations_of(request.actor.bare_text, ALL_NUMBERS, kind=Affiliation.OWNER)
         rows = [row for node, _ in owned for row in source_rows.sources_of(tx, node.name)]
     listing = listing_of(rows, lambda row: listed_bytes(row.node, row.url))
     page_rows, result_set = page_of(listing, request.page, context.policy)
@@ -134,7 +134,7 @@ def add_source(tx: WriteTx, context: Context, request: AddSource) -> SourceShown
         raise FeedError(Condition.FORBIDDEN, "only admins may choose the publisher or allow private networks")
 
     def work() -> Source:
-        owner = "" if by_admin else str(request.actor.bare)
+        owner = "" if by_admin else request.actor.bare_text
         return sources.add_source(tx, context, new_source(node, request.url, context.now_us, settings, owner=owner))
 
     return SourceShown(_accepted(work))
@@ -163,7 +163,7 @@ def end_unread_sources(tx: WriteTx, context: Context, request: EndUnreadSources)
         return SourcesEnded(0)
     if callback_rows.has_any(tx, node.node_no):
         return SourcesEnded(0)
-    owner = str(request.actor.bare)
+    owner = request.actor.bare_text
     rows = [row for row in source_rows.sources_of(tx, node.name) if row.owner == owner and not row.configured]
     for row in rows:
         sources.remove_source(tx, context, row)
@@ -190,7 +190,7 @@ def change_source(tx: WriteTx, context: Context, request: ChangeSource) -> Sourc
             case SourceAction.RESUME:
                 return sources.change_source(tx, context, row, resumed)
             case SourceAction.PAUSE:
-                by = str(request.actor.bare)
+                by = request.actor.bare_text
                 return sources.change_source(tx, context, row, lambda row, now_us: paused(row, by, now_us))
 
     return SourceShown(_accepted(work))

@@ -33,7 +33,7 @@ def list_enclosures(tx: ReadTx, context: Context, request: ListEnclosures) -> En
     """Enclosures with their state. The cost grows with the number of all enclosures."""
     rows = enclosure_statuses(tx, context, 0, NO_LIMIT)
     if not is_admin(context.policy, request.actor):
-        owned = tx.affiliations_of(str(request.actor.bare), ALL_NUMBERS, kind=Affiliation.OWNER)
+        owned = tx.affiliations_of(request.actor.bare_text, ALL_NUMBERS, kind=Affiliation.OWNER)
         names = {node.name for node, _ in owned}
         rows = [row for row in rows if row.node in names]
     listing = listing_of(rows, lambda row: listed_bytes(row.node, row.enclosure.url))

@@ -99,7 +99,7 @@ def change_contact(tx: WriteTx, context: Context, request: ChangeContact) -> Con
     A contact of the service that unsubscribes loses its subscriptions to nodes of the access model `presence`. If the
     service does not see its presence any more, the contact also loses the subscriptions that end with its presence.
     """
-    contact = tx.contact(request.service, str(request.actor.bare))
+    contact = tx.contact(request.service, request.actor.bare_text)
     if contact is None:
         return _add(tx, context, request) if request.kind == "subscribe" else ContactAnswer()
     answer = CHANGES[request.kind](tx, contact)
@@ -134,7 +134,7 @@ def _access(tx: ReadTx, context: Context, node: Node, subscription: Subscription
 def read_arrival(tx: ReadTx, context: Context, request: ContactArrived) -> Arrival | IndexFirst:
     """Returns the newest items and the held events for a resource that has come online or changed its state, for `STEP`
     subscriptions at a time."""
-    bare, last, consumers = str(request.actor.bare), [], []
+    bare, last, consumers = request.actor.bare_text, [], []
     subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=request.after_no), now_us=context.now_us)
     for node, subscription in subscriptions:
         is_other = bool(request.actor.resource) and subscription.jid not in (bare, str(request.actor))
@@ -198,7 +198,7 @@ def end_temporary(
     tx: WriteTx, context: Context, request: ContactLeft, after_no: int = 0
 ) -> EmptyResult | MoreSteps[Answer]:
     """Ends the subscriptions that end when these resources go offline (XEP-0060 12.5), `STEP` in a transaction."""
-    bare = str(request.actor.bare)
+    bare = request.actor.bare_text
     offline = {f"{bare}/{name}" for name in request.resources} | ({bare} if request.is_offline else set())
     subscriptions = tx.subscriptions_of(bare, KeyRange(STEP, after=after_no), now_us=None)
     for _, subscription in subscriptions:
@@ -211,12 +211,12 @@ def end_temporary(
 
 def answer_probe(tx: ReadTx, _context: Context, request: ContactProbe) -> ContactAnswer:
     """Answers with our presence, or with `unsubscribed` to a stranger (RFC 6121 section 4.3.2)."""
-    contact = tx.contact(request.service, str(request.actor.bare))
+    contact = tx.contact(request.service, request.actor.bare_text)
     return ContactAnswer(("unsubscribed",) if contact is None else (AVAILABLE,), contact)
 
 
 def _add(tx: WriteTx, context: Context, request: ChangeContact) -> ContactAnswer:
-    policy, jid = context.policy, str(request.actor.bare)
+    policy, jid = context.policy, request.actor.bare_text
     tx.lock_quotas(jid)
     has_place = rows.contacts_of(tx, jid) < policy.contacts_per_jid and (
         rows.contacts_in(tx, request.actor.domain) < policy.contacts_per_domain

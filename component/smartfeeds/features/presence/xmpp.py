@@ -156,7 +156,7 @@ class Presences:
             return self._read_available(element, sender, address) if sender.resource else None
         if kind not in ("unavailable", "error"):
             return None
-        bare = str(sender.bare)
+        bare = sender.bare_text
         names = self.availability.leave(address, bare, sender.resource)
         if not names and self.availability.is_available(bare) is None:
             return None  # not a contact
@@ -179,7 +179,7 @@ class Presences:
             # A contact sends its presence at once, and it counts only when the contact is known.
             self._behind[sender.bare].append((element, sender, address))
             return
-        bare = str(sender.bare)
+        bare = sender.bare_text
         if self.availability.watches(address, bare):
             self._shared.add(sender)
         request = self._read(element, sender, address)
@@ -200,7 +200,7 @@ class Presences:
 
     async def _note_contact(self, request: ChangeContact) -> None:
         """Reads a contact that another process has changed."""
-        address, jid = request.service, str(request.actor.bare)
+        address, jid = request.service, request.actor.bare_text
         contact = await self._service.read(lambda tx, _context: tx.contact(address, jid), turn=request.turn)
         if not self._apply(request, contact):
             await self._release_held(ContactArrived(request.actor.bare, address, is_new=False))
@@ -214,7 +214,7 @@ class Presences:
             after_no = answer.next_after
 
     def _read_available(self, element: Element, sender: Jid, address: str) -> ContactArrived | None:
-        bare = str(sender.bare)
+        bare = sender.bare_text
         former = self.availability.resources_of(bare).get(sender.resource)
         # A server may leave out capabilities that have not changed (XEP-0115 section 8.4).
         caps = read_caps(element) or (former.caps if former is not None else None)
@@ -231,7 +231,7 @@ class Presences:
         return None
 
     def _note_departure(self, sender: Jid, address: str, names: Sequence[str]) -> ContactLeft:
-        bare = str(sender.bare)
+        bare = sender.bare_text
         for name in names:
             self.interests.remove(f"{bare}/{name}")
             self._shared.discard(replace(sender, resource=name))
@@ -254,7 +254,7 @@ class Presences:
 
     def _note_interests(self, sender: Jid, address: str, key: CapsKey) -> None:
         """Stores which nodes a resource requests, unless it went offline or changed its capabilities meanwhile."""
-        resource = self.availability.resources_of(str(sender.bare)).get(sender.resource)
+        resource = self.availability.resources_of(sender.bare_text).get(sender.resource)
         if resource is None or resource.caps is None or resource.caps.key != key:
             return
         # Minus one, so that the resource also receives an item that is published in this microsecond.
@@ -312,7 +312,7 @@ class Presences:
 
     async def _change(self, request: ChangeContact | ContactProbe) -> ContactAnswer:
         answer = await ask(self._service.handle, request, ContactAnswer)
-        address, jid = request.service, str(request.actor.bare)
+        address, jid = request.service, request.actor.bare_text
         # Before the responses are sent, because the contact may send its presence at once.
         is_watched = self._apply(request, answer.contact)
         for kind in answer.kinds:
@@ -324,7 +324,7 @@ class Presences:
 
     def _apply(self, request: ChangeContact | ContactProbe, contact: Contact | None) -> bool:
         """Stores the presence of a contact from now on, or no more. Returns whether it is stored."""
-        address, jid = request.service, str(request.actor.bare)
+        address, jid = request.service, request.actor.bare_text
         if contact is not None and contact.is_watched:
             self.availability.watch(address, jid, granted=contact.is_granted)
             return True
@@ -344,7 +344,7 @@ class Presences:
 
     async def _end_subscriptions(self, request: ContactLeft) -> None:
         """Ends the subscriptions that end with the presence, if any: a read costs less than an empty write."""
-        bare = str(request.actor.bare)
+        bare = request.actor.bare_text
         if await self._service.read(partial(has_temporary, bare=bare), turn=request.turn):
             await self._end(request)
 
@@ -388,7 +388,7 @@ class Presences:
             part = await self._service.read(partial(list_temporary, after_no=after_no), turn="presence")
             for subscription in part:
                 jid = parse_jid(subscription.jid)
-                names = self.availability.resources_of(str(jid.bare)) if jid is not None else {}
+                names = self.availability.resources_of(jid.bare_text) if jid is not None else {}
                 if jid is not None and (jid.resource not in names if jid.resource else not names):
                     await self._end(ContactLeft(jid, subscription.service, (jid.resource,), is_offline=not names))
             if len(part) < STEP:

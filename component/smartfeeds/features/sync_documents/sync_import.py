@@ -151,7 +151,7 @@ def _bring(
     results: list[_Result] = []
     for index, item in items:
         if isinstance(item, IncomingItem):
-            results += merge_items(tx, context, target.node, str(target.actor.bare), [item], own=target.own)
+            results += merge_items(tx, context, target.node, target.actor.bare_text, [item], own=target.own)
             sync_ids[index] = item.sync_item.version.sync_id
             continue
         plain = item.item if isinstance(item, PlainOutline) else item
@@ -188,7 +188,7 @@ def _place(
     if not counts.unchanged:
         put_place(tx, context, node, item, Place(parent, after))
         return counts
-    update_place(tx, context, node, item, Place(parent, after), str(target.actor.bare))
+    update_place(tx, context, node, item, Place(parent, after), target.actor.bare_text)
     return ImportCounts(changed=1)
 
 

@@ -24,7 +24,7 @@ class Request:
     @property
     def turn(self) -> str:
         """The user on whose behalf the request runs; the store serves users in turn (`Store.read`)."""
-        return str(self.actor.bare)
+        return self.actor.bare_text
 
     @property
     def address_node(self) -> str | None:

@@ -111,7 +111,7 @@ class PullFeed(Request):
     @property
     def turn(self) -> str:
         """The network address of an anonymous reader, else the actor."""
-        return self.asker or str(self.actor.bare)
+        return self.asker or self.actor.bare_text
 
 
 @dataclass(frozen=True, slots=True)

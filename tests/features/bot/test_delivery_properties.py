@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, RetryAfter
+from smartfeeds.delivery.letters import Letters
 from smartfeeds.errors import LinkError
-from smartfeeds.features.bot.delivery import Call, ChatSender, is_message_id
+from smartfeeds.features.bot.delivery import Call, ChatSender, Reachability, is_message_id
 from smartfeeds.features.bot.render import Links
+from smartfeeds.features.bot.room_letters import OtherProcesses
 from smartfeeds.service.chat_follows import consumer_of, follow
 from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
@@ -94,15 +96,9 @@ class Run:
         call: Call = self.peer.call
         links = Links(SERVICE)
         world = self.world
-        self.sender = ChatSender(
-            world.service,
-            self.peer,
-            call,
-            links,
-            clock=world.clock,
-            nick_in=lambda _room: None,
-            is_available=lambda _jid: None,
-        )
+        reach = Reachability(nick_in=lambda _room: None, is_available=lambda _jid: None)
+        alone = OtherProcesses(Letters())
+        self.sender = ChatSender(world.service, self.peer, call, links, reach, alone, world.clock)
         self.peer.sender = self.sender
         self.position = ConsumerPosition()
 

@@ -48,7 +48,7 @@ async def pair(start: Starter) -> list[Component]:
 
 async def enter(first: Component, second: Component) -> None:
     """Presence of the room: that of Alice arrives at the second process, that of the bot at the first one."""
-    rooms_of(first)._sleep = waiting_for(lambda: (state := state_of(first)) and state.managers)
+    rooms_of(first)._others._sleep = waiting_for(lambda: (state := state_of(first)) and state.managers)
     await presence(second, "Alice", "owner", jid=ALICE)
     await presence(first, "Bob", "member", jid=BOB)
     await presence(first, *SELF)
@@ -101,7 +101,7 @@ async def test_room_that_the_bot_leaves_is_left_by_all_processes(pair: list[Comp
 async def test_owner_who_writes_to_one_process_is_the_sponsor_for_all(pair: list[Component]) -> None:
     """[TOP-013] The room hides addresses, so only the message of an owner proves the right to have the bot there."""
     first, second = pair
-    rooms_of(first)._sleep = waiting_for(lambda: (state := state_of(first)) and state.managers)
+    rooms_of(first)._others._sleep = waiting_for(lambda: (state := state_of(first)) and state.managers)
     await presence(second, "Alice", "owner")
     await presence(first, *SELF)
     await until(lambda: rooms_of(second).is_in(ROOM), "the room at the other process")

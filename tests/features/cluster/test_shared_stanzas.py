@@ -133,14 +133,14 @@ async def test_error_that_reaches_another_process_is_no_delivery(
         )
         await component.app.router.drain()
 
-    monkeypatch.setattr(bot.sender, "_has_others", lambda: True)
-    monkeypatch.setattr(bot.sender, "_sleep", pass_on)
+    monkeypatch.setattr(component.app.group.letters, "has_others", lambda: True)
+    monkeypatch.setattr(bot.sender._others, "_sleep", pass_on)
     await component.publish(ALICE, "news", "one")
     assert len(await component.events(BOBS)) == 1
     assert len(waits) == 1 and bot.sender.has_failed(BOBS)
 
     # Bob writes to another process: this process makes the next attempt at once.
-    monkeypatch.setattr(bot.sender, "_has_others", lambda: False)
+    monkeypatch.setattr(component.app.group.letters, "has_others", lambda: False)
     await share(component, f"<message type='chat' from='{BOB}' to='{DOMAIN}'><body>help</body></message>")
     assert len(await component.events(BOBS)) == 1
     assert not bot.sender.has_failed(BOBS)

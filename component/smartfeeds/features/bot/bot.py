@@ -26,11 +26,10 @@ from smartfeeds.features.bot.approvals import explain
 from smartfeeds.features.bot.chat import ChatSettings
 from smartfeeds.features.bot.commands import COMMANDS, by_word, run_command, unknown_command
 from smartfeeds.features.bot.conversation import Conversation, Tools
-from smartfeeds.features.bot.delivery import ChatSender, parse_message_id
+from smartfeeds.features.bot.delivery import ChatSender, Reachability, parse_message_id
 from smartfeeds.features.bot.render import Links
-from smartfeeds.features.bot.room_letters import ROOM, read_news, write_news
-from smartfeeds.features.bot.room_verifier import RoomVerifier
-from smartfeeds.features.bot.rooms import PASSWORD, Requester, Rooms
+from smartfeeds.features.bot.room_letters import OtherProcesses
+from smartfeeds.features.bot.rooms import PASSWORD, Requester, RoomEvents, Rooms
 from smartfeeds.features.bot.schedule import find_zone
 from smartfeeds.features.bot.settings import BotSettings
 from smartfeeds.features.bot.stanzas import (
@@ -71,38 +70,17 @@ class Bot:
         host: Host,
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
-        service, dispatcher, letters = host.service, host.dispatcher, host.letters
+        service, dispatcher = host.service, host.dispatcher
         self._service = service
         self._dispatcher = dispatcher
         self._new_id = new_id
         self._outbox = host.link.outbox
         self._domain = links.domain
-        self.rooms = Rooms(
-            service,
-            sender=links.domain,
-            nick=settings.name,
-            most=settings.rooms_max,
-            configured=settings.rooms,
-            send=self._outbox.reply,
-            tell=self._tell,
-            on_entered=lambda room: self._serve(self.sender.take_failed(room)),
-            on_removed=self._serve,
-            monotonic=system.monotonic,
-            is_room=RoomVerifier(host.link.call, system.monotonic).is_room,
-            share=lambda news: letters.share(ROOM, write_news(news)),
-            has_others=letters.has_others,
-        )
-        letters.read(ROOM, lambda body: self.rooms.receive(read_news(body)))
-        self.sender = ChatSender(
-            service,
-            self._outbox,
-            host.link.call,
-            links,
-            clock=host.now_us,
-            nick_in=self.rooms.nick_in,
-            is_available=host.is_available,
-            has_others=letters.has_others,
-        )
+        others = OtherProcesses(host.letters)
+        events = RoomEvents(self._tell, lambda room: self._serve(self.sender.take_failed(room)), self._serve)
+        self.rooms = Rooms(service, settings, host.link, events, others, system.monotonic)
+        reach = Reachability(self.rooms.nick_in, host.is_available)
+        self.sender = ChatSender(service, self._outbox, host.link.call, links, reach, others, host.now_us)
         dispatcher.register(KIND, self.sender.kind())
         dispatcher.ownership.register(self)
         commands = by_word(joined_commands(COMMANDS, host.chat))

@@ -37,6 +37,7 @@ from smartfeeds.errors import LinkError
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.render import Links, render_item, render_list
+from smartfeeds.features.bot.room_letters import OtherProcesses
 from smartfeeds.features.bot.schedule import due_us
 from smartfeeds.features.bot.stanzas import MessageKind, OutgoingChat, encode_message
 from smartfeeds.formats.xml import Element
@@ -56,7 +57,6 @@ SINGLE = 3  # up to so many items come as messages of their own, to which people
 GIVE_UP_S = 30 * 86_400.0
 BACKOFF = Backoff(first_s=30.0, longest_s=3_600.0)
 ANSWER_S = 30.0
-PASSED_ON_S = 1.0  # the wait for a stanza that another process passes on, which takes milliseconds
 # While a person is known to be away, items are collected for so long and come in one message. A longer wait would keep
 # news from people whose phone is woken by messages that their server stores (XEP-0357).
 AWAY_US = 3_600 * US_PER_S
@@ -190,13 +190,17 @@ def _has_event(order: Order, item: Item) -> bool:
     return order is Order.MODIFIED or item.revision == 1
 
 
-class ChatSender:
-    """Sends items as chat messages (`delivery.deliverer.Deliverer`).
+@dataclass(frozen=True, slots=True)
+class Reachability:
+    """Where recipients are. `nick_in` returns the bot's nick in a room, or None if it is not in it; the caller then
+    tries to enter. `is_available` returns whether a bare JID is available, None if that is not known."""
 
-    `nick_in` returns the bot's nick in a room, or None if it is not in it; the caller then tries to enter.
-    `is_available` returns whether a bare JID is available, None if that is not known. `has_others` returns whether
-    other processes have a link, too.
-    """
+    nick_in: Callable[[str], str | None]
+    is_available: Callable[[str], bool | None]
+
+
+class ChatSender:
+    """Sends items as chat messages (`delivery.deliverer.Deliverer`)."""
 
     def __init__(
         self,
@@ -204,22 +208,17 @@ class ChatSender:
         link: StanzaSender,
         call: Call,
         links: Links,
-        *,
+        reach: Reachability,
+        others: OtherProcesses,
         clock: Callable[[], int],
-        nick_in: Callable[[str], str | None],
-        is_available: Callable[[str], bool | None],
-        has_others: Callable[[], bool] = lambda: False,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._service = service
         self._link = link
         self._call = call
         self._links = links
+        self._reach = reach
+        self._others = others
         self._clock = clock
-        self._nick_in = nick_in
-        self._is_available = is_available
-        self._has_others = has_others
-        self._sleep = sleep
         # The error of each recipient with a delivery in flight, empty while there is none.
         self._errors: dict[tuple[str, int], str] = {}
         # Consumers whose last batch failed or waits, by recipient: they are tried at once when the recipient writes or
@@ -268,13 +267,13 @@ class ChatSender:
             return Delivered(batch.end, batch.more)
         now_us = self._clock()
         oldest_us = key_of(Order.MODIFIED, batch.items[0])
-        if self._is_available(consumer.target) is False and oldest_us + AWAY_US > now_us:
+        if self._reach.is_available(consumer.target) is False and oldest_us + AWAY_US > now_us:
             self.note_failed(consumer)
             return Planned(oldest_us + AWAY_US)
         due = due_us(batch.row.settings, oldest_us, now_us)
         if due > now_us:
             return Planned(due)
-        nick = self._nick_in(consumer.target) if batch.row.room else ""
+        nick = self._reach.nick_in(consumer.target) if batch.row.room else ""
         if nick is not None and not batch.repeated:
             await self._service.write(partial(_store_batch, consumer=consumer, batch=batch))
         error = "the bot is not in the room" if nick is None else await self._send(consumer, batch, nick)
@@ -301,9 +300,9 @@ class ChatSender:
             # In a room the ping to the own nick also shows whether the bot is still there (XEP-0410).
             to = f"{consumer.target}/{nick}" if nick else consumer.target
             pong = await self._call("get", to, _PING, ANSWER_S)
-            if self._has_others() and not self._errors[key]:
+            if not self._errors[key]:
                 # The server may have sent the error to another process, which passes it on.
-                await self._sleep(PASSED_ON_S)
+                await self._others.settle()
         except TimeoutError:
             return "the recipient's server does not answer"
         finally:

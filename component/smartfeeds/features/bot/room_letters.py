@@ -4,14 +4,17 @@ The bot is in a room once. The server sends each stanza of a room to any process
 answer.
 """
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.delivery.letters import LetterTopic
+from smartfeeds.delivery.letters import Letters, LetterTopic
 
 ROOM: Final = LetterTopic("room")
+PASSED_ON_S: Final = 1.0  # the wait for a stanza that another process passes on, which takes milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +61,29 @@ def read_news(data: bytes) -> RoomNews:
         people,
         row["own_ids"],
     )
+
+
+class OtherProcesses:
+    """The other processes of the domain, as the bot knows them: each may receive a stanza that is for this one."""
+
+    def __init__(self, letters: Letters, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+        self._letters = letters
+        self._sleep = sleep
+
+    def exist(self) -> bool:
+        """Returns whether another process may have a link, too."""
+        return self._letters.has_others()
+
+    async def settle(self) -> None:
+        """Returns when the stanzas that another process has received before now are here. Alone it returns at once."""
+        if self.exist():
+            await self._sleep(PASSED_ON_S)
+
+    def share(self, news: RoomNews) -> None:
+        """Sends the news to all of them."""
+        if self.exist():
+            self._letters.share(ROOM, write_news(news))
+
+    def read(self, reader: Callable[[RoomNews], object]) -> None:
+        """Passes their news to this reader."""
+        self._letters.read(ROOM, lambda body: reader(read_news(body)))

@@ -25,14 +25,16 @@ from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
-from smartfeeds.features.bot.delivery import PASSED_ON_S
-from smartfeeds.features.bot.room_letters import RoomNews
+from smartfeeds.features.bot.room_letters import OtherProcesses, RoomNews
+from smartfeeds.features.bot.room_verifier import RoomVerifier
+from smartfeeds.features.bot.settings import BotSettings
 from smartfeeds.features.bot.stanzas import ChatMessage, RoomInvitation, RoomPresence, encode_join, encode_leave
 from smartfeeds.service.chat_follows import unfollow_all
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
 from smartfeeds.texts import N_
+from smartfeeds.xmpp.stream import ComponentStream
 
 MAX_NICKS = 4  # attempts with another nick if the nick is taken
 MAX_WAITING = 10  # rooms that wait for an owner or admin; with more the bot leaves the oldest
@@ -92,50 +94,43 @@ class Room:
     own_ids: dict[str, str] = field(default_factory=dict)
 
 
-class Rooms:
-    """The rooms of the bot. `sender` is its address, `nick` the name that it prefers.
+@dataclass(frozen=True, slots=True)
+class RoomEvents:
+    """What the bot does about its rooms. `tell` informs a requester. `entered` receives the room, `removed` the
+    consumers that have ended."""
 
-    `send` sends one stanza, and `tell` informs a requester. `on_entered` receives the room, `on_removed` the consumers
-    that have ended. `monotonic` returns seconds. `is_room` verifies that an address is
-    a room of the server that has a domain.
-    """
+    tell: Tell
+    entered: Callable[[str], None]
+    removed: Callable[[Iterable[Consumer]], None]
+
+
+class Rooms:
+    """The rooms of the bot. `nick` is the name that it prefers. `monotonic` returns seconds."""
 
     def __init__(
         self,
         service: FeedService,
-        *,
-        sender: str,
-        nick: str,
-        most: int,
-        configured: tuple[str, ...],
-        send: Callable[[bytes], object],
-        tell: Tell,
-        on_entered: Callable[[str], None],
-        on_removed: Callable[[Iterable[Consumer]], None],
+        settings: BotSettings,
+        link: ComponentStream,
+        events: RoomEvents,
+        others: OtherProcesses,
         monotonic: Callable[[], float],
-        is_room: Callable[[Jid, str], Awaitable[bool]],
-        share: Callable[[RoomNews], object] = lambda _news: None,
-        has_others: Callable[[], bool] = lambda: False,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._service = service
-        self._share = share
-        self._has_others = has_others
-        self._sleep = sleep
-        self._sender = sender
-        self.nick = nick
-        self._most = most
-        self._configured = configured
-        self._send = send
-        self._tell = tell
-        self._on_entered = on_entered
-        self._on_removed = on_removed
+        self._sender = service.policy.domain
+        self.nick = settings.name
+        self._most = settings.rooms_max
+        self._configured = settings.rooms
+        self._send = link.outbox.reply
+        self._is_room = RoomVerifier(link.call, monotonic).is_room
+        self._events = events
+        self._others = others
         self._monotonic = monotonic
-        self._is_room = is_room
         self._rooms: dict[str, Room] = {}
         self.known = self._rooms.keys()  # the bare JIDs of rooms that the bot is in or enters
         # A request must not read the row of a room that is being forgotten: it would need no sponsor.
         self._forgetting = asyncio.Lock()
+        others.read(self.receive)
 
     def knows(self, room: str) -> bool:
         """Whether the bot is in this room or enters it."""
@@ -188,8 +183,7 @@ class Rooms:
             own_ids = {message.stanza_id: message.message_id}
             _add_own_ids(state, own_ids)
             room = message.actor.bare_text
-            if self._has_others():
-                self._share(RoomNews(room, state.nick, state.is_in, state.has_sponsor, own_ids=own_ids))
+            self._others.share(RoomNews(room, state.nick, state.is_in, state.has_sponsor, own_ids=own_ids))
 
     def own_id(self, room: str, message_id: str) -> str:
         """Returns the id of the bot's message that an id in a room means; the id itself if it is not known."""
@@ -205,7 +199,7 @@ class Rooms:
         if not state.has_sponsor and occupant.resource in state.managers:
             state.has_sponsor = True
             await self._service.write(partial(_remember_room, room=room))
-        elif not state.has_sponsor and self._has_others():
+        elif not state.has_sponsor and self._others.exist():
             # The message of an owner or admin may have reached another process.
             state.has_sponsor = await self._is_stored(room)
         return state.has_sponsor
@@ -313,9 +307,8 @@ class Rooms:
         self._send(encode_join(self._sender, room, state.nick))
 
     def _tell_others(self, room: str, state: Room) -> None:
-        if self._has_others():
-            managers, people = frozenset(state.managers), state.people
-            self._share(RoomNews(room, state.nick, state.is_in, state.has_sponsor, managers, people, state.own_ids))
+        managers, people, own_ids = frozenset(state.managers), state.people, state.own_ids
+        self._others.share(RoomNews(room, state.nick, state.is_in, state.has_sponsor, managers, people, own_ids))
 
     def receive(self, news: RoomNews) -> None:
         """Notes what another process knows of a room."""
@@ -330,7 +323,7 @@ class Rooms:
         state.people = {**news.people, **state.people}
         _add_own_ids(state, news.own_ids)
         if is_new:
-            self._on_entered(news.room)
+            self._events.entered(news.room)
 
     def _on_occupant(self, state: Room, presence: RoomPresence) -> None:
         nick = presence.actor.resource
@@ -360,13 +353,13 @@ class Rooms:
             return
         if not state.is_own:
             state.is_in = True
-            self._on_entered(room)
+            self._events.entered(room)
             return
-        if self._has_others():
+        if self._others.exist():
             state.is_deciding = True
             try:
                 # Another process may have the presence of occupants, and may have noted a sponsor.
-                await self._sleep(PASSED_ON_S)
+                await self._others.settle()
                 state.has_sponsor = state.has_sponsor or await self._is_stored(room)
             finally:
                 state.is_deciding = False
@@ -386,9 +379,9 @@ class Rooms:
             if state.has_sponsor:
                 await self._service.write(partial(_remember_room, room=room))
             self._tell_others(room, state)
-            self._on_entered(room)
+            self._events.entered(room)
         if requester is not None:
-            await self._tell(requester, refusal or (_ENTERED if state.has_sponsor else _PROVE), chosen)
+            await self._events.tell(requester, refusal or (_ENTERED if state.has_sponsor else _PROVE), chosen)
 
     async def _on_refused(self, room: str, state: Room, condition: str) -> None:
         """The room did not admit the bot."""
@@ -409,7 +402,9 @@ class Rooms:
         else:
             self._rooms.pop(room, None)
         if state.requester is not None:
-            await self._tell(state.requester, PASSWORD if condition == "not-authorized" else _REFUSED, state.nick)
+            await self._events.tell(
+                state.requester, PASSWORD if condition == "not-authorized" else _REFUSED, state.nick
+            )
 
     async def _is_stored(self, room: str) -> bool:
         """Whether the bot stays in a room, as any process has noted."""
@@ -422,7 +417,7 @@ class Rooms:
         assert jid is not None
         async with self._forgetting:
             consumers = await self._service.write(partial(_forget_room, jid=jid))
-        self._on_removed(consumers)
+        self._events.removed(consumers)
 
 
 def _add_own_ids(state: Room, own_ids: dict[str, str]) -> None:

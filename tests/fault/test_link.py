@@ -11,14 +11,15 @@ import pytest
 from lxml import etree
 
 from smartfeeds.errors import LinkError
+from smartfeeds.xmpp.settings import LinkSettings
 from smartfeeds.xmpp.stream import ComponentStream
-from smartfeeds.xmpp.supervisor import Pace, Supervisor
+from smartfeeds.xmpp.supervisor import Supervisor
 from support.fakeserver import FakeServer
 from support.faketime import FakeTime, settle
 from support.link import DOMAIN, Taken, linked, make_stream
 from support.waiting import wait_for
 
-PACE = Pace(
+SETTINGS = LinkSettings(
     retry_first_s=0.5,
     retry_most_s=30.0,
     healthy_after_s=30.0,
@@ -34,7 +35,7 @@ async def supervised(server: FakeServer, taken: Taken) -> AsyncIterator[tuple[Su
     """A supervisor that is running; whether it is online is the test's business."""
     time = FakeTime()
     stream = make_stream(server, taken)
-    supervisor = Supervisor(stream, clock=time.clock, sleep=time.sleep, random=lambda: 0.5, pace=PACE)
+    supervisor = Supervisor(stream, SETTINGS, clock=time.clock, sleep=time.sleep, random=lambda: 0.5)
     task = asyncio.create_task(supervisor.run())
     try:
         yield supervisor, stream, time
@@ -150,9 +151,9 @@ async def test_link_half_open_is_noticed_by_the_ping() -> None:
         await wait_for(supervisor.online.wait(), "the link")
         server.switches.answer_pings = False
         first.stop_reading()
-        await time.advance(PACE.ping_idle_s)
+        await time.advance(SETTINGS.ping_idle_s)
         assert supervisor.online.is_set()
-        await time.advance(PACE.ping_timeout_s)
+        await time.advance(SETTINGS.ping_timeout_s)
         await time.until_sleeping(BACK_OFF_MOST_S)
         assert supervisor.last_error is not None
         assert supervisor.last_error.condition == "ping-timeout"
@@ -167,7 +168,7 @@ async def test_link_mute_server_is_given_up() -> None:
         server.switches.mute = True
         async with supervised(server, Taken()) as (supervisor, _, time):
             session = await server.connection(1)
-            await time.advance(PACE.open_timeout_s)
+            await time.advance(SETTINGS.open_timeout_s)
             await time.until_sleeping(BACK_OFF_MOST_S)
             await wait_for(session.closed.wait(), "the end of the connection")
 

@@ -10,15 +10,16 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from smartfeeds.xmpp.link import LinkDownError
+from smartfeeds.xmpp.settings import LinkSettings
 from smartfeeds.xmpp.stream import ComponentStream
-from smartfeeds.xmpp.supervisor import ADVICE, REFUSED, Pace, Supervisor
+from smartfeeds.xmpp.supervisor import ADVICE, REFUSED, Supervisor
 from support.fakeserver import FakeServer
 from support.faketime import FakeTime, settle
 from support.link import DOMAIN, Taken, make_stream
 from support.waiting import wait_for
 
 OPEN_TIMEOUT_S = 500.0
-PACE = Pace(
+SETTINGS = LinkSettings(
     retry_first_s=0.5,
     retry_most_s=30.0,
     healthy_after_s=30.0,
@@ -77,11 +78,15 @@ class ScriptedLink:
 class Run:
     """A supervisor at work on a link, with its time and its log."""
 
-    def __init__(self, link: ScriptedLink, pace: Pace = PACE, random: float = 1.0) -> None:
+    def __init__(self, link: ScriptedLink, settings: LinkSettings = SETTINGS, random: float = 1.0) -> None:
         self.link = link
         self.time = FakeTime()
         self.supervisor = Supervisor(
-            cast(ComponentStream, link), clock=self.time.clock, sleep=self.time.sleep, random=lambda: random, pace=pace
+            cast(ComponentStream, link),
+            settings,
+            clock=self.time.clock,
+            sleep=self.time.sleep,
+            random=lambda: random,
         )
 
     @property
@@ -91,8 +96,8 @@ class Run:
 
 
 @asynccontextmanager
-async def running(link: ScriptedLink, pace: Pace = PACE, random: float = 1.0) -> AsyncIterator[Run]:
-    run = Run(link, pace, random)
+async def running(link: ScriptedLink, settings: LinkSettings = SETTINGS, random: float = 1.0) -> AsyncIterator[Run]:
+    run = Run(link, settings, random)
     task = asyncio.create_task(run.supervisor.run())
     await settle()
     try:
@@ -230,14 +235,14 @@ async def test_supervisor_server_that_accepts_and_says_nothing_times_out() -> No
         await run.time.advance(0.5)
 
         assert run.supervisor.online.is_set()
-        assert run.time.sleeping == [PACE.ping_idle_s]
+        assert run.time.sleeping == [SETTINGS.ping_idle_s]
 
 
 async def test_supervisor_idle_link_is_pinged_and_stays() -> None:
     """[xep-map 11]"""
     async with running(ScriptedLink()) as run:
         for _ in range(5):
-            await run.time.advance(PACE.ping_idle_s + PACE.ping_timeout_s)
+            await run.time.advance(SETTINGS.ping_idle_s + SETTINGS.ping_timeout_s)
 
         assert run.link.pings == 5
         assert run.supervisor.epoch == 1 and run.supervisor.online.is_set()
@@ -247,7 +252,7 @@ async def test_supervisor_busy_link_is_not_pinged() -> None:
     """[xep-map 11]"""
     async with running(ScriptedLink()) as run:
         for _ in range(10):
-            await run.time.advance(PACE.ping_idle_s / 2)
+            await run.time.advance(SETTINGS.ping_idle_s / 2)
             run.link.received_bytes += 1
 
         assert run.link.pings == 0
@@ -258,7 +263,7 @@ async def test_supervisor_unanswered_ping_drops_the_link_and_connects_again() ->
     link = ScriptedLink()
     link.answers = False
     async with running(link) as run:
-        await run.time.advance(PACE.ping_idle_s + PACE.ping_timeout_s - 1.0)
+        await run.time.advance(SETTINGS.ping_idle_s + SETTINGS.ping_timeout_s - 1.0)
         assert run.supervisor.epoch == 1 and run.supervisor.online.is_set()
         await run.time.advance(2.0)
 
@@ -303,7 +308,7 @@ async def test_supervisor_real_link_comes_back_after_the_server_was_away() -> No
     time = FakeTime()
     async with FakeServer(DOMAIN) as server:
         stream = make_stream(server, Taken())
-        supervisor = Supervisor(stream, clock=time.clock, sleep=time.sleep, random=lambda: 0.5, pace=PACE)
+        supervisor = Supervisor(stream, SETTINGS, clock=time.clock, sleep=time.sleep, random=lambda: 0.5)
         task = asyncio.create_task(supervisor.run())
         await wait_for(supervisor.online.wait(), "the connection")
         await server.stop_listening()
@@ -331,7 +336,7 @@ async def test_supervisor_real_link_conflict_ends_in_a_working_link() -> None:
     async with FakeServer(DOMAIN) as server:
         server.switches.refuse = "conflict"
         stream = make_stream(server, Taken())
-        supervisor = Supervisor(stream, clock=time.clock, sleep=time.sleep, random=lambda: 1.0, pace=PACE)
+        supervisor = Supervisor(stream, SETTINGS, clock=time.clock, sleep=time.sleep, random=lambda: 1.0)
         task = asyncio.create_task(supervisor.run())
         for expected_s in (0.5, 1.0, 2.0):
             assert await time.until_sleeping(BACK_OFF_MOST_S) == expected_s

@@ -17,8 +17,9 @@ from smartfeeds.cli import main, run
 from smartfeeds.console import Exit
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.demo.process import free_port
+from smartfeeds.xmpp.settings import LinkSettings
 from smartfeeds.xmpp.stream import ComponentStream
-from smartfeeds.xmpp.supervisor import Pace, Supervisor
+from smartfeeds.xmpp.supervisor import Supervisor
 from support.waiting import until
 
 NOW = 1_000_000.0
@@ -76,10 +77,10 @@ async def test_status_says_why_the_server_does_not_accept_the_service(tmp_path: 
     """With the advice of the log; while the link is up it says nothing of earlier failures."""
     supervisor = Supervisor(
         ComponentStream("feeds.example.org", "secret", port=free_port(), on_stanza=lambda _stanza: True),
+        LinkSettings(retry_first_s=0.001, retry_most_s=0.001),
         clock=time.monotonic,
         sleep=asyncio.sleep,
         random=lambda: 0.5,
-        pace=Pace(0.0, 0.0, 60.0, 5.0, 60.0, 60.0),
     )
     assert supervisor.report() == {}
     task = asyncio.create_task(supervisor.run())

@@ -40,6 +40,7 @@ from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
 from smartfeeds.http.settings import HttpSettings
+from smartfeeds.xmpp.settings import LinkSettings
 
 S = TypeVar("S", bound=SettingsSection)
 
@@ -160,18 +161,6 @@ class PushSettings(SettingsSection):
     """Notifications to XMPP subscribers."""
 
     max_age_s: Seconds = 300.0
-
-
-class LinkSettings(SettingsSection):
-    """The connection to the XMPP server: reconnecting, keep-alive, and how long an IQ may stay unanswered."""
-
-    retry_first_s: Seconds = 0.5
-    retry_most_s: Seconds = 30.0
-    healthy_after_s: Seconds = 30.0
-    open_timeout_s: Seconds = 30.0
-    ping_idle_s: Seconds = 60.0
-    ping_timeout_s: Seconds = 30.0
-    answer_s: Seconds = 30.0
 
 
 class LogSettings(SettingsSection):

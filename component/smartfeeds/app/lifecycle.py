@@ -66,7 +66,7 @@ from smartfeeds.xmpp.router import RouterTools, StanzaRouter
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
 from smartfeeds.xmpp.stanza_side import BOT, StanzaSide, joined_stanzas
 from smartfeeds.xmpp.stream import ComponentStream
-from smartfeeds.xmpp.supervisor import Pace, Supervisor
+from smartfeeds.xmpp.supervisor import LinkSharing, Supervisor
 from smartfeeds.xmpp.turns import QueueBounds
 
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
@@ -189,13 +189,12 @@ class App:
         self._listen()
         self.supervisor = Supervisor(
             self.stream,
+            settings.link,
             clock=time.monotonic,
             sleep=asyncio.sleep,
             random=random.random,
-            pace=Pace(**settings.link.model_dump(exclude={"answer_s"})),
             on_online=self._on_online,
-            may_connect=self.group.may_connect,
-            burst=self.group.burst,
+            sharing=LinkSharing(self.group.may_connect, self.group.burst),
         )
         self.group.attach(GroupLink(self.stream, self.online, self.router, stanzas))
         for name, work in self._duties():

@@ -14,6 +14,7 @@ import structlog
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.telemetry import STREAM_ERRORS
 from smartfeeds.xmpp.link import LinkDownError
+from smartfeeds.xmpp.settings import LinkSettings
 from smartfeeds.xmpp.stream import ComponentStream
 
 log = structlog.get_logger()
@@ -40,15 +41,12 @@ ADVICE: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """Times of the supervisor, in seconds; `config.LinkSettings` has their defaults."""
+class LinkSharing:
+    """How this process shares the domain with others. `may_connect` returns when it may connect, None if it always may.
+    `burst` returns how many pings find a sound link, because the server sends each ping to any link of the domain."""
 
-    retry_first_s: float
-    retry_most_s: float
-    healthy_after_s: float
-    open_timeout_s: float
-    ping_idle_s: float
-    ping_timeout_s: float
+    may_connect: Callable[[], Coroutine[Any, Any, None]] | None = None
+    burst: Callable[[], int] = lambda: 1
 
 
 class Supervisor:
@@ -56,30 +54,27 @@ class Supervisor:
 
     `online` is set while the stream is authenticated. `epoch` counts the successful handshakes, `connects` the
     attempts, `pings` the pings over an idle link. `last_error` is the reason of the latest end or failed attempt, None
-    before the first. `on_online` is called after each handshake. `may_connect` returns when this process may connect,
-    None if it always may. `burst` returns how many pings find a sound link.
+    before the first. `on_online` is called after each handshake.
     """
 
     def __init__(
         self,
         link: ComponentStream,
+        settings: LinkSettings,
         *,
         clock: Callable[[], float],
         sleep: Callable[[float], Coroutine[Any, Any, None]],
         random: Callable[[], float],
-        pace: Pace,
         on_online: Callable[[], None] = lambda: None,
-        may_connect: Callable[[], Coroutine[Any, Any, None]] | None = None,
-        burst: Callable[[], int] = lambda: 1,
+        sharing: LinkSharing = LinkSharing(),
     ) -> None:
         self._link = link
+        self._settings = settings
         self._on_online = on_online
-        self._may_connect = may_connect
-        self._burst = burst
+        self._sharing = sharing
         self._clock = clock
         self._sleep = sleep
         self._random = random
-        self._pace = pace
         self._stop = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -124,8 +119,8 @@ class Supervisor:
 
     async def _connect_once(self) -> LinkDownError:
         """Makes one attempt to connect, and returns the reason of its failure or of the end of the connection."""
-        if self._may_connect is not None:
-            await self._may_connect()
+        if self._sharing.may_connect is not None:
+            await self._sharing.may_connect()
         self.connects += 1
         try:
             await _first(self._link.open(), self._time_out())
@@ -142,35 +137,34 @@ class Supervisor:
         finally:
             self.online.clear()
             # A link that ends soon after each handshake must not be reopened without pause.
-            if self._clock() - start_s >= self._pace.healthy_after_s:
+            if self._clock() - start_s >= self._settings.healthy_after_s:
                 self._failures = 0
 
     async def _time_out(self) -> None:
-        await self._sleep(self._pace.open_timeout_s)
+        await self._sleep(self._settings.open_timeout_s)
         raise LinkDownError("timeout")
 
     async def _watch(self) -> LinkDownError:
         """Pings an idle link and drops it if no byte arrives (xep-map 11). TCP alone notices a dead peer too late."""
         while True:
             received_bytes = self._link.received_bytes
-            await self._sleep(self._pace.ping_idle_s)
+            await self._sleep(self._settings.ping_idle_s)
             if self._link.received_bytes != received_bytes:
                 continue
-            # The server sends each ping to any link of the domain, so a burst finds a sound link.
-            for _ in range(self._burst()):
+            for _ in range(self._sharing.burst()):
                 self._link.ping()
                 self.pings += 1
-            await self._sleep(self._pace.ping_timeout_s)
+            await self._sleep(self._settings.ping_timeout_s)
             if self._link.received_bytes == received_bytes:
                 self._link.drop("ping-timeout")
                 return await self._link.wait_closed()
 
     def _delay_s(self, down: LinkDownError) -> float:
         """Returns the pause before the next attempt, the longest one after a refusal."""
-        pace = self._pace
+        settings = self._settings
         self._failures += 1
-        first_s = pace.retry_most_s if down.condition in REFUSED else pace.retry_first_s
-        return Backoff(first_s, pace.retry_most_s).pause_s(self._failures, self._random())
+        first_s = settings.retry_most_s if down.condition in REFUSED else settings.retry_first_s
+        return Backoff(first_s, settings.retry_most_s).pause_s(self._failures, self._random())
 
     def _log_change(self, down: LinkDownError, delay_s: float) -> None:
         """Logs a reason once, however often it repeats."""

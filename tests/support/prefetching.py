@@ -1,10 +1,9 @@
 """A prefetcher over a world and a web server on this machine, with the clock of the world."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,18 +12,17 @@ from aiohttp import web
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.source import Source, SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch import rows as enclosure_rows
-from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, PrefetchPlan
+from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
 from smartfeeds.features.prefetch.enclosures import ask_for
 from smartfeeds.features.prefetch.prefetcher import Prefetcher
-from smartfeeds.features.prefetch.windows import parse_window
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher
 from smartfeeds.net.limiter import HostLimiter
@@ -38,20 +36,18 @@ NODE = "podcast"
 FEED = "/feed"
 DAY_S = 86_400
 
-PLAN = PrefetchPlan(
-    windows=(parse_window("02:00-04:00"),),
-    zone=UTC,
-    rules=(parse_rule("yes type=audio/*"),),
-    unknown_length=True,
-    unknown_type=False,
+SETTINGS = PrefetchSettings(
+    zone="UTC",
+    rules=("yes type=audio/*",),
     file_bytes=1_000_000,
-    night_bytes=5_000_000,
+    source_bytes_per_night=5_000_000,
     total_bytes=50_000_000,
-    per_source=20,
-    keep_us=30 * DAY_S * US_PER_S,
-    least_free=0.05,
-    bytes_per_s=0,
 )
+
+
+def changed(settings: PrefetchSettings, changes: Mapping[str, object]) -> PrefetchSettings:
+    """Other settings. `model_copy` would keep the rules and windows that were read before."""
+    return PrefetchSettings.model_validate(settings.model_dump() | changes)
 
 
 def podcast(*episodes: str | tuple[str, str], length: object = "", media_type: str = "audio/mpeg") -> bytes:
@@ -78,7 +74,7 @@ class Prefetching:
     poller: Poller
     folder: EnclosureFolder
     client: Fetcher
-    plan: PrefetchPlan
+    settings: PrefetchSettings
     chance: float = 0.0
     free: float = 1.0
     slept: list[float] = field(default_factory=list)
@@ -94,12 +90,12 @@ class Prefetching:
             self.world.clock.move(seconds)
 
         tools = SourceTools(self.world.clock, sleep, lambda: self.chance)
-        return Prefetcher(self.world.service, self.client, self.folder, self.plan, tools)
+        return Prefetcher(self.world.service, self.client, self.folder, self.settings, tools)
 
-    def change_plan(self, **changes: object) -> None:
+    def change_settings(self, **changes: object) -> None:
         """Other settings, after a restart."""
-        self.plan = replace(self.plan, **changes)  # type: ignore[arg-type]
-        self.world.service.policy = replace(self.world.service.policy, of_features=(self.plan,))
+        self.settings = changed(self.settings, changes)
+        self.world.service.policy = replace(self.world.service.policy, of_features=(self.settings,))
         self.prefetcher = self.new_prefetcher()
 
     async def add(
@@ -181,10 +177,10 @@ class Prefetching:
 
 @asynccontextmanager
 async def running_prefetching(world: World, site: Site, path: Path, **options: object) -> AsyncIterator[Prefetching]:
-    """A prefetcher that a test drives. `options` are fields of the plan, or `limits` of the client."""
+    """A prefetcher that a test drives. `options` are settings, or `limits` of the client."""
     limits = options.pop("limits", replace(DOWNLOAD_LIMITS, allowed=EVERYWHERE))
-    plan = replace(PLAN, **options)  # type: ignore[arg-type]
-    world.service.policy = replace(world.service.policy, of_features=(plan,))
+    settings = changed(SETTINGS, options)
+    world.service.policy = replace(world.service.policy, of_features=(settings,))
 
     async def sleep(_seconds: float) -> None:
         await asyncio.sleep(0)
@@ -203,7 +199,7 @@ async def running_prefetching(world: World, site: Site, path: Path, **options: o
         )
         made: list[Prefetching] = []
         folder = EnclosureFolder(path, lambda _path: SimpleNamespace(total=1_000, free=int(1_000 * made[0].free)))
-        made.append(Prefetching(world, site, poller, folder, client, plan))
+        made.append(Prefetching(world, site, poller, folder, client, settings))
         yield made[0]
         await made[0].prefetcher.settle()
 

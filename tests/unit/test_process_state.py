@@ -157,6 +157,7 @@ CONTAINERS = {
 # Functions whose results are kept. Each of them returns the same for the same arguments, whatever a store contains.
 PURE = {
     "features.bot.schedule": {"_zones"},
+    "features.prefetch.settings": {"_times", "parsed_rules"},
     "core.person": {"_pattern", "hint"},
     "core.filters": {"_known_fold", "change_facets"},
     "core.stringprep": {"_flags", "_folded", "_without_ignored"},

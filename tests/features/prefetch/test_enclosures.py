@@ -1,19 +1,17 @@
 """Rules that choose enclosures before any request."""
 
-from dataclasses import replace
-
 import pytest
 
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling.enclosure_rules import parse_rule, parse_size
 from smartfeeds.features.prefetch.enclosure import digest_of, judge
-from support.prefetching import PLAN
+from support.prefetching import SETTINGS, changed
 
 URL = "https://media.example.org/shows/episode-1.mp3"
 
 
-def verdict(*rules: str, url: str = URL, media_type: str = "audio/mpeg", length: int | None = 5_000, **plan: object):
-    made = replace(PLAN, rules=tuple(map(parse_rule, rules)), **plan)
+def verdict(*rules: str, url: str = URL, media_type: str = "audio/mpeg", length: int | None = 5_000, **options: object):
+    made = changed(SETTINGS, {"rules": rules, **options})
     return judge(made, (), url, media_type, length)
 
 
@@ -47,8 +45,8 @@ def test_first_rule_that_applies_decides(rules: tuple[str, ...], allowed: bool) 
 def test_rules_of_a_source_replace_those_of_the_service() -> None:
     """[PRE-011]"""
     own = (parse_rule("yes type=video/*"),)
-    assert judge(PLAN, own, URL, "audio/mpeg", 1).refusal == "no rule allows it"
-    assert judge(PLAN, own, URL, "video/mp4", 1).refusal == ""
+    assert judge(SETTINGS, own, URL, "audio/mpeg", 1).refusal == "no rule allows it"
+    assert judge(SETTINGS, own, URL, "video/mp4", 1).refusal == ""
 
 
 @pytest.mark.parametrize(
@@ -91,7 +89,7 @@ def test_missing_type_is_guessed_from_the_path(url: str, unknown_type: bool, ref
 def test_unknown_length_has_a_switch() -> None:
     """[PRE-014] [A-128] PD-6: it is then loaded with the limit."""
     assert verdict("yes max=2000", length=None).max_bytes == 2_000
-    assert verdict("yes", length=None).max_bytes == PLAN.file_bytes
+    assert verdict("yes", length=None).max_bytes == SETTINGS.file_bytes
     assert verdict("yes", length=None, unknown_length=False).refusal == "its length is unknown"
     assert verdict("no max=2000", "yes", length=None).refusal == ""
 

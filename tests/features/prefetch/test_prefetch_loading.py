@@ -11,7 +11,6 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.prefetch.enclosure import digest_of
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS
 from smartfeeds.net.addresses import EVERYWHERE
@@ -84,7 +83,7 @@ async def test_body_is_written_as_it_comes(world, site, tmp_path):
         return response
 
     async with running_prefetching(
-        world, site, tmp_path / "e", file_bytes=10**9, night_bytes=10**9, total_bytes=10**9
+        world, site, tmp_path / "e", file_bytes=10**9, source_bytes_per_night=10**9, total_bytes=10**9
     ) as loading:
         site.pages["/a.mp3"] = page
         await loading.add("a")
@@ -375,7 +374,7 @@ async def test_type_of_the_answer_fits_the_rule(loading, site, kind, body, state
 
 async def test_page_in_place_of_sound_is_refused_by_any_rule(loading, site):
     """[PRE-024] Portals answer with a page."""
-    loading.change_plan(rules=(parse_rule("yes"),))
+    loading.change_settings(rules=("yes",))
     site.pages["/a.mp3"] = web.Response(body=b"<p>Sign in", headers={"Content-Type": "text/html"})
     await loading.add("a")
     await loading.look("02:00", 1)

@@ -10,13 +10,12 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.source import SourceSettings
 from smartfeeds.features.polling.sources import remove_source
 from smartfeeds.features.prefetch.enclosures import add_newest
 from smartfeeds.features.prefetch.prefetcher import GRACE_S, SPREAD_S
 from smartfeeds.features.prefetch.queue import choose_next
-from smartfeeds.features.prefetch.windows import Span, parse_window
+from smartfeeds.features.prefetch.windows import Span
 from smartfeeds.net.fetch import Fetcher
 from support.prefetching import NODE, Prefetching, broken, podcast, running_prefetching, sent, write_received
 from support.waiting import until
@@ -65,7 +64,7 @@ async def test_loads_begin_at_a_random_time_of_the_first_minutes(queue):
 
 async def test_window_that_follows_another_one_begins_at_once(queue):
     """[PRE-004] `always` is a window for each day."""
-    queue.change_plan(windows=(parse_window("always"),))
+    queue.change_settings(windows=("always",))
     queue.chance = 0.5
     await queue.look("23:00")
     await queue.add("a")
@@ -155,7 +154,7 @@ async def test_newest_item_comes_first_and_partial_files_before(queue, site):
 
 async def test_newest_are_there_when_a_limit_is_reached(queue):
     """[PRE-007] [PRE-014] 1 GB a source and night."""
-    queue.change_plan(night_bytes=2_500)
+    queue.change_settings(source_bytes_per_night=2_500)
     await queue.add("a", "b", "c", length=len(DATA))
     await queue.look("02:00", 1)
     assert await queue.states() == {"a.mp3": "arrived", "b.mp3": "arrived", "c.mp3": "waiting"}
@@ -179,7 +178,7 @@ async def test_limit_of_a_night_cuts_a_file_of_unknown_length(queue, site):
         await response.write(DATA[600:])
         return response
 
-    queue.change_plan(night_bytes=700)
+    queue.change_settings(source_bytes_per_night=700)
     site.pages["/a.mp3"] = page
     await queue.add("a")
     await queue.look("02:00", 1)
@@ -191,7 +190,7 @@ async def test_limit_of_a_night_cuts_a_file_of_unknown_length(queue, site):
 
 async def test_limit_for_all_files_keeps_the_newest(queue, site):
     """[PRE-014] [PRE-030] Files of older items go for newer ones, and not the other way round."""
-    queue.change_plan(total_bytes=2_500)
+    queue.change_settings(total_bytes=2_500)
     source = await queue.add("b", "c", length=len(DATA))
     await queue.look("02:00", 1)
     await queue.add("d", "e", node="other", path="/feed2", length=len(DATA))
@@ -206,7 +205,7 @@ async def test_limit_for_all_files_keeps_the_newest(queue, site):
 
 async def test_number_of_files_of_a_source_is_limited(queue, site):
     """[PRE-014] [PRE-030] The newest stay."""
-    queue.change_plan(per_source=2)
+    queue.change_settings(files_per_source=2)
     source = await queue.add("b", "c", "d")
     await queue.look("02:00", 1)
     assert await queue.states() == {"b.mp3": "arrived", "c.mp3": "arrived"}
@@ -321,7 +320,7 @@ async def test_old_items_are_not_loaded_unless_asked(queue, site, world):
 
 async def test_rules_come_before_any_request(queue, site, monkeypatch):
     """[PRE-010] [PRE-012] [RSS-034] Neither a connection nor a look-up of a name."""
-    queue.change_plan(rules=(parse_rule("yes type=audio/* max=500"),))
+    queue.change_settings(rules=("yes type=audio/* max=500",))
     looked_up: list[str] = []
 
     async def stream(_self: Fetcher, url: str, *_arguments: object) -> None:
@@ -338,7 +337,7 @@ async def test_rules_come_before_any_request(queue, site, monkeypatch):
 async def test_rules_that_changed_since_apply_too(queue):
     """[PRE-010] The reason is in the list."""
     await queue.add("a")
-    queue.change_plan(rules=(parse_rule("no"),))
+    queue.change_settings(rules=("no",))
     await queue.look("02:00", 1)
     assert queue.loads == [] and (await queue.row()).reason == "a rule refuses it"
 
@@ -346,7 +345,7 @@ async def test_rules_that_changed_since_apply_too(queue):
 async def test_clock_that_steps_back_stops_nothing(queue, world):
     """[PRE-010] A refused enclosure is considered once in a window."""
     await queue.add("a")
-    queue.change_plan(rules=())
+    queue.change_settings(rules=())
     queue.at("02:00", 1)
     span = (world.clock(), world.clock() + 7_200_000_000)
     world.clock.move(-3_600)
@@ -375,7 +374,7 @@ async def test_operator_gets_a_file_now(queue, site, world):
     assert queue.loads == ["/b.mp3"]
     with pytest.raises(ConfigError, match="the node podcast has no item nothing"):
         await world.service.write(lambda tx, context: _ask(tx, context, "nothing"))
-    queue.change_plan(rules=())
+    queue.change_settings(rules=())
     with pytest.raises(ConfigError, match="is not loaded: no rule allows it"):
         await queue.ask("a")
 
@@ -410,7 +409,7 @@ async def test_given_up_file_is_tried_again_when_asked(queue, site):
 
 async def test_rate_of_all_loads(queue):
     """[PRE-009] 1,000 bytes at 100 bytes a second take 10 seconds of the clock."""
-    queue.change_plan(bytes_per_s=100)
+    queue.change_settings(bytes_per_s=100)
     await queue.add("a", "b")
     await queue.look("02:00", 1)
     assert sum(queue.slept) == pytest.approx(20.0)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def _settings() -> tuple[Section, ...]:
-    from smartfeeds.features.prefetch.settings import PrefetchSettings, check_prefetch, plan_in
+    from smartfeeds.features.prefetch.settings import PrefetchSettings, check_prefetch, prefetch_of
 
-    return (Section("prefetch", PrefetchSettings, check=check_prefetch, policy=plan_in),)
+    return (Section("prefetch", PrefetchSettings, check=check_prefetch, policy=prefetch_of),)
 
 
 def _metrics() -> tuple[type, ...]:

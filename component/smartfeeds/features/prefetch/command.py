@@ -32,7 +32,6 @@ from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import add_newest, ask_for, enclosure_statuses
 from smartfeeds.features.prefetch.resources import ARRIVALS, ENCLOSURES, ListedEnclosure
 from smartfeeds.features.prefetch.settings import PrefetchSettings
-from smartfeeds.features.prefetch.windows import current_span, next_open_us
 
 WATCH_S = 0.5
 pause = asyncio.sleep
@@ -72,13 +71,12 @@ def _folder(config: Path | None) -> EnclosureFolder:
 def _print_summary(config: Path | None, enclosures: Sequence[Enclosure]) -> None:
     """Print the space in use and the next window on standard error."""
     settings = read_settings(config).section(PrefetchSettings)
-    plan = settings.to_plan()
     complete = {row.enclosure_no: row.length_bytes or 0 for row in enclosures if row.state is EnclosureState.ARRIVED}
     print_err(f"{counted(len(complete), 'file')}, {sum(complete.values()):,} of {settings.total_bytes:,} bytes")
     time_us = time.time_ns() // 1_000
-    if current_span(plan.windows, plan.zone, time_us) is not None:
+    if settings.span_at(time_us) is not None:
         print_err("A window is open.")
-    elif (open_us := next_open_us(plan.windows, plan.zone, time_us)) is not None:
+    elif (open_us := settings.next_open_us(time_us)) is not None:
         print_err(f"The next window opens at {format_second(open_us)}.")
 
 

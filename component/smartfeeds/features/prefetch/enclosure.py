@@ -6,8 +6,6 @@ Times are microseconds since the Unix epoch, sizes are bytes.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import tzinfo
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final, NamedTuple
@@ -15,7 +13,7 @@ from urllib.parse import urlsplit
 
 from smartfeeds.core.files import media_type_of
 from smartfeeds.features.polling.enclosure_rules import Rule
-from smartfeeds.features.prefetch.windows import DailyWindow
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 
 # So many windows with a failure, then the service gives an enclosure up (PRE-025).
 MAX_FAILURES: Final = 3
@@ -88,24 +86,6 @@ class Arrival(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PrefetchPlan:
-    """The settings of prefetch for all sources (PRE-002, PRE-009, PRE-011, PRE-014, PRE-030)."""
-
-    windows: tuple[DailyWindow, ...]
-    zone: tzinfo | None
-    rules: tuple[Rule, ...]
-    unknown_length: bool
-    unknown_type: bool
-    file_bytes: int
-    night_bytes: int
-    total_bytes: int
-    per_source: int
-    keep_us: int
-    least_free: float
-    bytes_per_s: int
-
-
 class Verdict(NamedTuple):
     """Whether the rules allow an enclosure: at most `max_bytes` of it, or why not."""
 
@@ -114,10 +94,11 @@ class Verdict(NamedTuple):
 
 
 def judge(
-    plan: PrefetchPlan, own_rules: Sequence[Rule], url: str, media_type: str, length_bytes: int | None
+    settings: PrefetchSettings, own_rules: Sequence[Rule], url: str, media_type: str, length_bytes: int | None
 ) -> Verdict:
     """Applies the rules to what an item says of an enclosure; nothing is requested (RSS-034). `own_rules` of a source
-    replace those of the plan. The first rule that applies decides; without one the enclosure is refused (PRE-011)."""
+    replace those of the settings. The first rule that applies decides; without one the enclosure is refused (PRE-011).
+    """
     parts = _web_parts(url)
     if parts is None:
         return Verdict(0, "its address is not on the web")
@@ -125,14 +106,15 @@ def judge(
     if "@" in urlsplit(url).netloc:
         return Verdict(0, "its address has a name or password")
     media_type = media_type.partition(";")[0].strip().lower() or media_type_of(path)
-    if not media_type and not plan.unknown_type:
+    if not media_type and not settings.unknown_type:
         return Verdict(0, "its type is unknown")
-    if length_bytes is None and not plan.unknown_length:
+    if length_bytes is None and not settings.unknown_length:
         return Verdict(0, "its length is unknown")
-    rule = next((rule for rule in own_rules or plan.rules if _applies(rule, host, url, media_type, length_bytes)), None)
+    rules = own_rules or settings.parsed_rules
+    rule = next((rule for rule in rules if _applies(rule, host, url, media_type, length_bytes)), None)
     if rule is None or not rule.allows:
         return Verdict(0, "no rule allows it" if rule is None else "a rule refuses it")
-    max_bytes = plan.file_bytes if rule.max_bytes is None else min(plan.file_bytes, rule.max_bytes)
+    max_bytes = settings.file_bytes if rule.max_bytes is None else min(settings.file_bytes, rule.max_bytes)
     if (length_bytes or 0) > max_bytes:
         return Verdict(0, f"it has {length_bytes} bytes; the limit is {max_bytes}")
     return Verdict(max_bytes)

@@ -28,10 +28,10 @@ from smartfeeds.features.prefetch.downloads import (
     range_headers,
     version_in,
 )
-from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.prefetch.enclosures import verdict_on
 from smartfeeds.features.prefetch.metrics import PREFETCH_BYTES
 from smartfeeds.features.prefetch.queue import DueEnclosure, LoadEnd, LoadResult, begin_load, note_progress
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.formats.entry import EntryLink
 from smartfeeds.net.fetch import FetchError, FetchLimits, Stream
 from smartfeeds.net.limiter import HostLimits
@@ -206,11 +206,11 @@ class EnclosureLoad:
 
     def _check_type(self) -> None:
         """The rules are for the type of the response too; a page in place of a file is none (PRE-024)."""
-        row, plan = self._due.enclosure, self._service.policy.find(PrefetchPlan)
-        assert plan is not None
+        row, settings = self._due.enclosure, self._service.policy.find(PrefetchSettings)
+        assert settings is not None
         link = EntryLink("enclosure", row.url, self._media_type, length=row.length_bytes)
         is_page = self._media_type in _PAGES and self._announced not in _PAGES
-        if is_page or all(verdict_on(plan, source, link).refusal for source in self._due.sources):
+        if is_page or all(verdict_on(settings, source, link).refusal for source in self._due.sources):
             raise LoadError(LoadEnd.FAILED, f"its server sends {self._media_type or 'an unknown type'}")
 
     async def _store_body(self, stream: Stream) -> None:

@@ -17,12 +17,12 @@ from smartfeeds.features.prefetch.enclosure import (
     Enclosure,
     EnclosureState,
     EnclosureUse,
-    PrefetchPlan,
     Verdict,
     digest_of,
     judge,
 )
 from smartfeeds.features.prefetch.held_items import held_items
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.formats.entry import EntryLink, enclosures_of
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.service.context import Context
@@ -44,8 +44,8 @@ _SEARCHED: Final = 1_000  # newest entries of a source, when older enclosures ar
 def note_enclosures(tx: WriteTx, context: Context, source: Source, node: Node, items: Sequence[ImportedItem]) -> None:
     """Adds the enclosures of items that a source is about to store. Those that an older version of an item has are not
     new. Of the first document only the newest are added (PD-7)."""
-    plan = context.policy.find(PrefetchPlan)
-    if plan is None or not source.settings.prefetch:
+    settings = context.policy.find(PrefetchSettings)
+    if settings is None or not source.settings.prefetch:
         return
     live = [item for item in items if not item.deleted]
     stored = {item.id: item for item in tx.items(node.node_no, [item.id for item in live])}
@@ -55,27 +55,27 @@ def note_enclosures(tx: WriteTx, context: Context, source: Source, node: Node, i
         known = set() if former is None else {link.href for link in enclosures_of(former.payload)}
         dated_us = context.now_us if item.made_us is None else item.made_us
         offers += [(dated_us, item.id, link) for link in enclosures_of(item.payload) if link.href not in known]
-    most = source.settings.prefetch_first if source.good_us is None else plan.per_source
-    _add(tx, context, plan, source, offers, most)
+    most = source.settings.prefetch_first if source.good_us is None else settings.files_per_source
+    _add(tx, context, settings, source, offers, most)
 
 
 def add_newest(tx: WriteTx, context: Context, source: Source, count: int) -> int:
     """Adds the newest enclosures of the items that a source has brought, older ones included. Returns how many there
     are. Raises ConfigError if nothing is loaded in advance."""
-    plan = plan_of(context)
+    settings = settings_of(context)
     node = tx.node(source.node)
     item_ids = [entry.item_id for entry in source_rows.entries(tx, source.source_no)[-_SEARCHED:]]
     items = [] if node is None else tx.items(node.node_no, item_ids)
     offers = [
         (item.created_us, item.id, link) for item in items if not item.deleted for link in enclosures_of(item.payload)
     ]
-    return _add(tx, context, plan, source, offers, min(count, plan.per_source))
+    return _add(tx, context, settings, source, offers, min(count, settings.files_per_source))
 
 
 def ask_for(tx: WriteTx, context: Context, node_name: str, item_id: str) -> int:
     """Makes the enclosures of an item due now, outside the windows (PRE-008). Returns how many there are. Raises
     ConfigError if there are none, or if the rules refuse all of them."""
-    plan = plan_of(context)
+    settings = settings_of(context)
     node = tx.node(node_name)
     item = tx.item(node.node_no, item_id) if node is not None else None
     sources = source_rows.sources_of(tx, node_name)
@@ -93,10 +93,10 @@ def ask_for(tx: WriteTx, context: Context, node_name: str, item_id: str) -> int:
     links = enclosures_of(payload)
     if not links:
         raise ConfigError(f"the item {item_id} has no enclosure")
-    refusals = [verdict.refusal for link in links if (verdict := verdict_on(plan, source, link)).refusal]
+    refusals = [verdict.refusal for link in links if (verdict := verdict_on(settings, source, link)).refusal]
     if len(refusals) == len(links):
         raise ConfigError(f"the enclosure of the item {item_id} is not loaded: {refusals[0]}")
-    _add(tx, context, plan, source, [(dated_us, item_id, link) for link in links], len(links))
+    _add(tx, context, settings, source, [(dated_us, item_id, link) for link in links], len(links))
     rows = [row for link in links if (row := enclosure_rows.enclosure_at(tx, link.href)) is not None]
     for row in rows:
         if row.state is not EnclosureState.ARRIVED:
@@ -127,13 +127,13 @@ def _has_brought(tx: ReadTx, source: Source, item_id: str) -> bool:
 def _add(
     tx: WriteTx,
     context: Context,
-    plan: PrefetchPlan,
+    settings: PrefetchSettings,
     source: Source,
     offers: Iterable[tuple[int, str, EntryLink]],
     most: int,
 ) -> int:
     """Adds the newest enclosures that the rules of a source allow."""
-    allowed = [offer for offer in offers if not verdict_on(plan, source, offer[2]).refusal]
+    allowed = [offer for offer in offers if not verdict_on(settings, source, offer[2]).refusal]
     newest = sorted(allowed, key=lambda offer: offer[0], reverse=True)[:most]
     for dated_us, item_id, link in newest:
         row = enclosure_rows.enclosure_at(tx, link.href) or enclosure_rows.add(
@@ -150,9 +150,9 @@ def _new_enclosure(link: EntryLink, dated_us: int, now_us: int) -> Enclosure:
     return Enclosure(0, *names, link.type, link.length or None, EnclosureState.WAITING, "", dated_us, now_us)
 
 
-def verdict_on(plan: PrefetchPlan, source: Source, link: EntryLink) -> Verdict:
+def verdict_on(settings: PrefetchSettings, source: Source, link: EntryLink) -> Verdict:
     """What the rules of a source say of an enclosure. A length of 0 is unknown (A-128)."""
-    return judge(plan, rules_of(source), link.href, link.type, link.length or None)
+    return judge(settings, rules_of(source), link.href, link.type, link.length or None)
 
 
 def rules_of(source: Source) -> list[Rule]:
@@ -160,12 +160,12 @@ def rules_of(source: Source) -> list[Rule]:
     return [parse_rule(text) for text in source.settings.prefetch_rules]
 
 
-def plan_of(context: Context) -> PrefetchPlan:
+def settings_of(context: Context) -> PrefetchSettings:
     """The settings of prefetch. Raises ConfigError without a folder (PRE-036)."""
-    plan = context.policy.find(PrefetchPlan)
-    if plan is None:
+    settings = context.policy.find(PrefetchSettings)
+    if settings is None:
         raise ConfigError("nothing is loaded in advance: prefetch.folder is not set; set a folder and restart")
-    return plan
+    return settings
 
 
 def is_alive(tx: ReadTx, use: EnclosureUse) -> bool:

@@ -15,7 +15,8 @@ from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import Source, held_reader
 from smartfeeds.features.prefetch import rows as enclosure_rows
-from smartfeeds.features.prefetch.enclosure import EnclosureState, PrefetchPlan
+from smartfeeds.features.prefetch.enclosure import EnclosureState
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.formats.entry import enclosures_of
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.payload import Payload
@@ -66,7 +67,7 @@ def hold_back(
 
 def _holds(context: Context, source: Source) -> bool:
     settings = source.settings
-    return context.policy.find(PrefetchPlan) is not None and settings.prefetch and settings.prefetch_hold
+    return context.policy.find(PrefetchSettings) is not None and settings.prefetch and settings.prefetch_hold
 
 
 def is_waiting(tx: ReadTx, context: Context, source: Source, held: HeldItem) -> bool:

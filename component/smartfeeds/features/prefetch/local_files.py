@@ -8,8 +8,9 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.prefetch import rows as enclosure_rows
-from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, PrefetchPlan
+from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosures import is_alive
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.formats.entry import enclosures_of
 from smartfeeds.service.context import Context, locate_for
 from smartfeeds.service.requests import FileShown, NodeRequest
@@ -45,7 +46,7 @@ def get_enclosure(tx: ReadTx, context: Context, request: GetEnclosure) -> FileSh
 
 def local_files_of(tx: ReadTx, context: Context, node: Node, items: tuple[Item, ...]) -> tuple[LocalFile, ...]:
     """The complete enclosures of items (PRE-034). The cost grows with the number of complete enclosures of the node."""
-    rows = enclosure_rows.arrived_in(tx, node.name) if context.policy.find(PrefetchPlan) is not None else ()
+    rows = enclosure_rows.arrived_in(tx, node.name) if context.policy.find(PrefetchSettings) is not None else ()
     if not rows:
         return ()
     links = {item.id: {link.href for link in enclosures_of(item.payload)} for item in items if not item.deleted}

@@ -17,7 +17,6 @@ from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import StoreError
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch import rows
-from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.prefetch.enclosure_load import AT_ONCE, EnclosureLoad, Pace, PartFile, StreamClient
 from smartfeeds.features.prefetch.metrics import PREFETCH_LOADS, EnclosureReading
 from smartfeeds.features.prefetch.queue import (
@@ -32,7 +31,8 @@ from smartfeeds.features.prefetch.queue import (
     tidy_source,
     tidy_space,
 )
-from smartfeeds.features.prefetch.windows import Span, current_span
+from smartfeeds.features.prefetch.settings import PrefetchSettings
+from smartfeeds.features.prefetch.windows import Span
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.feeds import FeedService
 
@@ -88,17 +88,22 @@ class LoadFolder(Protocol):
 
 
 class Prefetcher:
-    """Loads what is due. `plan` has the settings, `folder` the files."""
+    """Loads what is due. `folder` has the files."""
 
     def __init__(
-        self, service: FeedService, client: StreamClient, folder: LoadFolder, plan: PrefetchPlan, tools: SourceTools
+        self,
+        service: FeedService,
+        client: StreamClient,
+        folder: LoadFolder,
+        settings: PrefetchSettings,
+        tools: SourceTools,
     ) -> None:
         self._service = service
         self._client = client
         self._folder = folder
-        self._plan = plan
+        self._settings = settings
         self._tools = tools
-        self._pace = Pace(plan.bytes_per_s, tools)
+        self._pace = Pace(settings.bytes_per_s, tools)
         self._running: dict[str, tuple[str, asyncio.Task[None]]] = {}  # by host: the digest and the load
         self._served: set[str] = set()  # hosts that had their turn
         self._free = asyncio.Event()  # a load has ended
@@ -134,7 +139,7 @@ class Prefetcher:
     async def look(self) -> None:
         """Starts loads that are due. Raises StoreError."""
         now_us = self._tools.now_us()
-        span = current_span(self._plan.windows, self._plan.zone, now_us)
+        span = self._settings.span_at(now_us)
         if span != self._span:
             self._enter(span, now_us)
         if self._tidied_us is None or not 0 <= now_us - self._tidied_us < TIDY_S * US_PER_S:
@@ -164,7 +169,7 @@ class Prefetcher:
     async def _next(self, span: Span | None) -> DueEnclosure | None:
         if not await self._service.read(partial(has_due, span=span, busy_hosts=set(self._running)), turn=_TURN):
             return None
-        if await self._folder.free_share() < self._plan.least_free:
+        if await self._folder.free_share() < self._settings.least_free:
             self._stop(NO_SPACE)
             return None
         return await self._service.write(
@@ -224,13 +229,13 @@ class Prefetcher:
 
     async def _must_end(self, due: DueEnclosure, span: Span | None, *, has_written: bool) -> str:
         """Why a load must end now, "" if it may go on. The disk is asked only after it was written to."""
-        if has_written and await self._folder.free_share() < self._plan.least_free:
+        if has_written and await self._folder.free_share() < self._settings.least_free:
             self._stop(NO_SPACE)
             return NO_SPACE
         now_us = self._tools.now_us()
         if due.is_asked or span is None or now_us < span.close_us + GRACE_S * US_PER_S:
             return ""
-        is_open = current_span(self._plan.windows, self._plan.zone, now_us) is not None
+        is_open = self._settings.span_at(now_us) is not None
         return "" if is_open else "the window has ended"
 
     def _stop(self, reason: str) -> None:

@@ -18,11 +18,11 @@ from smartfeeds.features.prefetch.enclosure import (
     Enclosure,
     EnclosureState,
     EnclosureUse,
-    PrefetchPlan,
 )
-from smartfeeds.features.prefetch.enclosures import is_alive, plan_of, verdict_on
+from smartfeeds.features.prefetch.enclosures import is_alive, settings_of, verdict_on
 from smartfeeds.features.prefetch.held_items import held_items
 from smartfeeds.features.prefetch.held_release import release_held
+from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.features.prefetch.windows import Span
 from smartfeeds.formats.entry import EntryLink
 from smartfeeds.service.context import Context
@@ -110,19 +110,19 @@ def choose_next(
 
 def _admitted(tx: WriteTx, context: Context, span: Span | None, enclosure: Enclosure) -> DueEnclosure | None:
     """The enclosure with its limit, or None after the reason was stored."""
-    plan = plan_of(context)
+    settings = settings_of(context)
     link = EntryLink("enclosure", enclosure.url, enclosure.media_type, length=enclosure.length_bytes)
     sources: list[Source] = []
     max_bytes, reason = 0, "prefetch of its source is off"
     for source in _sources_of(tx, enclosure):
         if source.settings.prefetch or enclosure.asked_us is not None:
-            verdict = verdict_on(plan, source, link)
+            verdict = verdict_on(settings, source, link)
             reason = verdict.refusal
             if not reason:
                 sources.append(source)
             max_bytes = max(max_bytes, verdict.max_bytes)
     if sources:
-        room_bytes, limit = _room(tx, plan, span, enclosure, sources)
+        room_bytes, limit = _room(tx, settings, span, enclosure, sources)
         if room_bytes >= max(enclosure.length_bytes or 0, enclosure.partial_bytes + 1):
             return DueEnclosure(enclosure, tuple(sources), max_bytes, room_bytes, limit)
         reason = f"{limit} is reached"
@@ -138,15 +138,15 @@ def _sources_of(tx: ReadTx, enclosure: Enclosure) -> Iterator[Source]:
 
 
 def _room(
-    tx: ReadTx, plan: PrefetchPlan, span: Span | None, enclosure: Enclosure, sources: list[Source]
+    tx: ReadTx, settings: PrefetchSettings, span: Span | None, enclosure: Enclosure, sources: list[Source]
 ) -> tuple[int, str]:
     """How large the file may become now, and the limit that says so (PRE-014). Files of older items are removed for
     it, those of newer items are not."""
     used_bytes = enclosure_rows.enclosure_bytes(tx, enclosure.dated_us, but=enclosure.enclosure_no)
-    rooms = [(plan.total_bytes - used_bytes, "the limit for all files")]
+    rooms = [(settings.total_bytes - used_bytes, "the limit for all files")]
     if span is not None:
         # What is there of the file was counted when it was loaded.
-        night_bytes = plan.night_bytes + enclosure.partial_bytes
+        night_bytes = settings.source_bytes_per_night + enclosure.partial_bytes
         rooms += [
             (
                 night_bytes - enclosure_rows.night_bytes(tx, source.source_no, span.open_us),
@@ -233,7 +233,7 @@ def end_load(tx: WriteTx, context: Context, due: DueEnclosure, span: Span | None
 
 def _log_uses(tx: WriteTx, context: Context, enclosure: Enclosure, result: LoadResult) -> None:
     uses = enclosure_rows.uses(tx, enclosure.enclosure_no)
-    before_us = context.now_us - plan_of(context).keep_us
+    before_us = context.now_us - settings_of(context).keep_us
     for use in {use.node: use for use in reversed(uses)}.values():
         size_bytes = result.size_bytes if result.end is LoadEnd.ARRIVED else 0
         entry = (context.now_us, use.node, use.item_id, enclosure.url, size_bytes, result.seconds, result.reason)
@@ -256,7 +256,7 @@ def stale_uses(tx: ReadTx, context: Context, source_no: int) -> list[EnclosureUs
     uses = enclosure_rows.uses_of(tx, source_no)
     held = held_items(tx, source_no)
     alive = [use for use in uses if use.item_id in held or is_alive(tx, use)]
-    newest = list(dict.fromkeys(use.enclosure_no for use in alive))[: plan_of(context).per_source]
+    newest = list(dict.fromkeys(use.enclosure_no for use in alive))[: settings_of(context).files_per_source]
     return [use for use in uses if use not in alive or use.enclosure_no not in newest]
 
 
@@ -275,7 +275,7 @@ def tidy_old(tx: WriteTx, context: Context) -> bool:
     """Removes some enclosures that are too old or without a source. Returns whether there may be more. The bytes go
     with `EnclosureFolder.remove_unknown` (PRE-030)."""
     rows = enclosure_rows.unused(tx, _STEP) or enclosure_rows.enclosures_before(
-        tx, context.now_us - plan_of(context).keep_us, _STEP
+        tx, context.now_us - settings_of(context).keep_us, _STEP
     )
     _remove(tx, rows)
     return bool(rows)
@@ -283,7 +283,7 @@ def tidy_old(tx: WriteTx, context: Context) -> bool:
 
 def tidy_space(tx: WriteTx, context: Context) -> bool:
     """Removes the enclosure of the oldest item if all of them are too large. Returns whether it did (PRE-030)."""
-    rows = enclosure_rows.oldest(tx, 1) if enclosure_rows.enclosure_bytes(tx) > plan_of(context).total_bytes else []
+    rows = enclosure_rows.oldest(tx, 1) if enclosure_rows.enclosure_bytes(tx) > settings_of(context).total_bytes else []
     _remove(tx, rows)
     return bool(rows)
 

@@ -1,6 +1,8 @@
 """The section `[prefetch]`: enclosures that are loaded in advance (docs/webfeeds-prefetch.md)."""
 
 from collections.abc import Callable
+from datetime import tzinfo
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -9,10 +11,9 @@ from pydantic import AfterValidator, Field
 from smartfeeds.app.config_types import Count, FilePath, SettingsSection
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.polling.enclosure_rules import parse_rule
+from smartfeeds.features.polling.enclosure_rules import Rule, parse_rule
 from smartfeeds.features.polling.settings import SourceSection
-from smartfeeds.features.prefetch.enclosure import PrefetchPlan
-from smartfeeds.features.prefetch.windows import parse_window
+from smartfeeds.features.prefetch.windows import DailyWindow, Span, current_span, next_open_us, parse_window
 
 if TYPE_CHECKING:
     from smartfeeds.app.config import Settings
@@ -46,7 +47,8 @@ ZoneName = Annotated[str, AfterValidator(_zone)]
 
 
 class PrefetchSettings(SettingsSection):
-    """Enclosures that are loaded in advance. Without a folder none is loaded."""
+    """Enclosures that are loaded in advance (PRE-002, PRE-009, PRE-011, PRE-014, PRE-030). Without a folder none is
+    loaded."""
 
     folder: FilePath | None = None
     windows: tuple[WindowText, ...] = ("02:00-04:00",)
@@ -62,28 +64,38 @@ class PrefetchSettings(SettingsSection):
     least_free_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
     bytes_per_s: Annotated[int, Field(ge=0)] = 0
 
-    def to_plan(self) -> PrefetchPlan:
-        """Returns the settings as values."""
-        return PrefetchPlan(
-            windows=tuple(map(parse_window, self.windows)),
-            zone=ZoneInfo(self.zone) if self.zone else None,
-            rules=tuple(map(parse_rule, self.rules)),
-            unknown_length=self.unknown_length,
-            unknown_type=self.unknown_type,
-            file_bytes=self.file_bytes,
-            night_bytes=self.source_bytes_per_night,
-            total_bytes=self.total_bytes,
-            per_source=self.files_per_source,
-            keep_us=self.keep_days * _DAY_US,
-            least_free=self.least_free_percent / 100,
-            bytes_per_s=self.bytes_per_s,
-        )
+    @cached_property
+    def parsed_rules(self) -> tuple[Rule, ...]:
+        """The rules for sources that have none of their own."""
+        return tuple(map(parse_rule, self.rules))
+
+    @cached_property
+    def _times(self) -> tuple[tuple[DailyWindow, ...], tzinfo | None]:
+        return tuple(map(parse_window, self.windows)), ZoneInfo(self.zone) if self.zone else None
+
+    @property
+    def keep_us(self) -> int:
+        """How long a file is kept."""
+        return self.keep_days * _DAY_US
+
+    @property
+    def least_free(self) -> float:
+        """The share of the disk that stays free."""
+        return self.least_free_percent / 100
+
+    def span_at(self, now_us: int) -> Span | None:
+        """Returns the span of a window that is open at a time, None if none is."""
+        return current_span(*self._times, now_us)
+
+    def next_open_us(self, now_us: int) -> int | None:
+        """Returns when the next window opens, None without windows."""
+        return next_open_us(*self._times, now_us)
 
 
-def plan_in(settings: "Settings") -> PrefetchPlan | None:
-    """Returns the plan for loads, None without a folder (PRE-036)."""
+def prefetch_of(settings: "Settings") -> PrefetchSettings | None:
+    """Returns the section, None without a folder (PRE-036)."""
     section = settings.section(PrefetchSettings)
-    return None if section.folder is None else section.to_plan()
+    return None if section.folder is None else section
 
 
 def check_prefetch(settings: "Settings") -> None:

@@ -5,7 +5,6 @@ from ipaddress import ip_network
 
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.features.polling.tools import SourceTools
-from smartfeeds.features.prefetch.enclosure import PrefetchPlan
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
 from smartfeeds.features.prefetch.held_items import document_readers
@@ -17,15 +16,14 @@ from smartfeeds.net.limiter import HostLimiter
 
 def run_prefetch(host: Host) -> Running:
     """Returns the prefetcher and the folder of its files; nothing without a folder (PRE-036)."""
-    settings, plan = host.settings, host.service.policy.find(PrefetchPlan)
-    path = settings.section(PrefetchSettings).folder
-    if path is None or plan is None:
+    settings, section = host.settings, host.settings.section(PrefetchSettings)
+    if section.folder is None:
         return Running(document_readers=document_readers)
-    folder = EnclosureFolder(path)
+    folder = EnclosureFolder(section.folder)
     # Settings of a source do not open private networks here: its feed chooses the addresses.
     limits = replace(DOWNLOAD_LIMITS, allowed=tuple(map(ip_network, settings.sources.allowed_networks)))
     client = Fetcher(limits, limiter=HostLimiter(LOAD_LIMITS), contact=settings.http.base_url)
-    prefetcher = Prefetcher(host.service, client, folder, plan, host.parts.get(SourceTools))
+    prefetcher = Prefetcher(host.service, client, folder, section, host.parts.get(SourceTools))
     return Running(
         duties=(("prefetch", prefetcher.run),),
         parts=(prefetcher, folder),

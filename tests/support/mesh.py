@@ -27,6 +27,7 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.features.conflicts.requests import ResolveConflicts
 from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorState, make_mirror
+from smartfeeds.features.mirrors.mirror_out import ItemPublisher
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.statuses import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.features.mirrors.stream_link import StreamLink
@@ -232,10 +233,9 @@ class Site:
         tools = SourceTools(self.clock, self.timers.sleep, lambda: 0.0, self.timers, at_once)
         wires = MirrorConnections(
             lambda: StreamLink(self, 30.0),
-            StreamLink(self, 30.0).publish,
+            ItemPublisher(StreamLink(self, 30.0).publish, limit_bytes=200_000),
             self.net.fetch,
             self.net.fetch,
-            limit_bytes=200_000,
             hubs=self.net.hubs,
         )
         self.mirrors = Mirrors(self.service, self.net.configured.get(self.domain, ()), wires, tools, self.dispatcher)

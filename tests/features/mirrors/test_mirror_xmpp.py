@@ -488,7 +488,8 @@ async def test_item_that_no_stanza_can_carry_is_not_sent(net: Net) -> None:
     """A stanza beyond the server's limit would end the link for everybody."""
     a, b = await two(net, "both")
     outlet = next(iter(b.mirrors.runs.values())).outlet  # type: ignore[union-attr]
-    outlet._limit_bytes = 500  # type: ignore[union-attr]
+    assert outlet is not None
+    outlet._publisher = replace(outlet._publisher, limit_bytes=500)
     net.asked.clear()
     await b.publish("long", "x" * 600)
     await b.publish("good")

@@ -40,6 +40,14 @@ Publish = Callable[[str, str, str, bytes], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
+class ItemPublisher:
+    """Publishes at other services. `limit_bytes` is the longest payload that the link carries."""
+
+    publish: Publish
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class OutgoingItem:
     """An item to send, and the mark behind it. `sync_id` is the id that it is shared under. `payload` includes the sync
     data and is empty for an item that is never sent; `version` is its digest."""
@@ -66,7 +74,7 @@ class SendFailure:
 
 
 class MirrorOutlet:
-    """Sends the changes of a node. `limit_bytes` is the longest payload that may be sent.
+    """Sends the changes of a node.
 
     `consumer` is set while the node exists. `on_recovery` is called when sending works again after a failure.
     """
@@ -76,10 +84,9 @@ class MirrorOutlet:
         mirror: Mirror,
         service: FeedService,
         delivery: Dispatcher,
-        publish: Publish,
+        publisher: ItemPublisher,
         state_store: MirrorStateStore,
         peer: Peer,
-        limit_bytes: int,
         on_recovery: Callable[[], None],
     ) -> None:
         feed = mirror.feed
@@ -91,9 +98,8 @@ class MirrorOutlet:
         self._delivery = delivery
         self._remote_service = feed.service
         self._service = service
-        self._publish = publish
+        self._publisher = publisher
         self._peer = peer
-        self._limit_bytes = limit_bytes
         self._on_recovery = on_recovery
         self._failing = False
         self._has_sent = False
@@ -186,10 +192,10 @@ class MirrorOutlet:
         """True if the item was sent, False if the other service has it already. A LinkError is about our own link."""
         if not item.payload or self._peer.has(item.sync_id, item.version):
             return False
-        if len(item.payload) > self._limit_bytes:
+        if len(item.payload) > self._publisher.limit_bytes:
             return RefusedItem(
                 f"item too large: {len(item.payload)} bytes with its history and conflicts; "
-                f"the limit is {self._limit_bytes}"
+                f"the limit is {self._publisher.limit_bytes}"
             )
         try:
             await self._publish_one(item)
@@ -208,11 +214,11 @@ class MirrorOutlet:
         """Publishes under our item id; if that id belongs to another item there, without an id."""
         node = self.mirror.remote_node
         try:
-            await self._publish(self._remote_service, node, item.item_id, item.payload)
+            await self._publisher.publish(self._remote_service, node, item.item_id, item.payload)
         except RequestError as error:
             if error.kind == "wait" or error.condition != "conflict":
                 raise
-            await self._publish(self._remote_service, node, "", item.payload)
+            await self._publisher.publish(self._remote_service, node, "", item.payload)
 
     def _advice(self, error: RequestError) -> str:
         """What the operator has to do."""

@@ -29,7 +29,7 @@ from smartfeeds.features.mirrors.metrics import MirrorReading
 from smartfeeds.features.mirrors.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow
 from smartfeeds.features.mirrors.mirror_http import MAX_BYTES, NO_HUBS, WebMirrorReader
 from smartfeeds.features.mirrors.mirror_in import IncomingMirror, XmppMirrorReader
-from smartfeeds.features.mirrors.mirror_out import MirrorOutlet, Publish
+from smartfeeds.features.mirrors.mirror_out import ItemPublisher, MirrorOutlet
 from smartfeeds.features.mirrors.mirror_peer import Peer, PeerMemory
 from smartfeeds.features.mirrors.mirror_push import leave_hub
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
@@ -50,13 +50,12 @@ _log = structlog.get_logger()
 @dataclass(frozen=True, slots=True)
 class MirrorConnections:
     """How mirrors reach others: a link to follow over, what publishes, and what fetches from anywhere or, for those
-    that may, from private networks too. `limit_bytes` is the longest payload that may be published."""
+    that may, from private networks too."""
 
     make_link: Callable[[], FollowerLink]
-    publish: Publish
+    publisher: ItemPublisher
     fetch: HttpClient
     fetch_private: HttpClient
-    limit_bytes: int
     hubs: OwnCallbacks = NO_HUBS
 
 
@@ -102,14 +101,7 @@ class MirrorRun:
         if Direction.OUT in stores:
             on_recovery = reader.check if reader is not None else lambda: None
             self.outlet = MirrorOutlet(
-                mirror,
-                service,
-                delivery,
-                connections.publish,
-                stores[Direction.OUT],
-                peer,
-                connections.limit_bytes,
-                on_recovery,
+                mirror, service, delivery, connections.publisher, stores[Direction.OUT], peer, on_recovery
             )
 
     @property

@@ -5,6 +5,7 @@ from functools import partial
 from ipaddress import ip_network
 
 from smartfeeds.app.feature import Host, Running
+from smartfeeds.features.mirrors.mirror_out import ItemPublisher
 from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.settings import MirrorSettings
 from smartfeeds.features.mirrors.statuses import document_readers
@@ -23,15 +24,10 @@ def run_mirrors(host: Host) -> Running:
     allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
     fetch = Fetcher(replace(MIRROR_LIMITS, allowed=allowed), limiter=host.limiter)
     fetch_private = Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=host.limiter)
-    mirrors = Mirrors(
-        host.service,
-        [section.to_mirror() for section in settings.sections(MirrorSettings)],
-        MirrorConnections(
-            link, link().publish, fetch, fetch_private, settings.pubsub.stanza_bytes, host.parts.get(OwnCallbacks)
-        ),
-        tools,
-        host.dispatcher,
-    )
+    publisher = ItemPublisher(link().publish, settings.pubsub.stanza_bytes)
+    connections = MirrorConnections(link, publisher, fetch, fetch_private, host.parts.get(OwnCallbacks))
+    configured = [section.to_mirror() for section in settings.sections(MirrorSettings)]
+    mirrors = Mirrors(host.service, configured, connections, tools, host.dispatcher)
     host.changes.listen(mirrors)
     return Running(
         parts=(mirrors,),

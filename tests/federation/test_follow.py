@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.client.follow import Follower
+from smartfeeds.client.follow import Follower, FollowerClock
 from smartfeeds.client.transport import SlixLink, Timeouts
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.service.subscriptions import Bounce
@@ -104,7 +104,7 @@ async def test_a_component_follows_over_s2s_through_a_cut(
         await make_feed(owner, site.name)
         link = SlixLink(bot, subscribe_as=f"news@{bot.boundjid.bare}", timeouts=Timeouts(request_s=REQUEST_S))
         address = f"xmpp:{site.name}?;node={NODE}"
-        follower = Follower(link, address, mirror=True, timers=Short(), integrity_s=NO_INTEGRITY_S)
+        follower = Follower(link, address, mirror=True, clock=FollowerClock(Short()), integrity_s=NO_INTEGRITY_S)
         async with follower, waiting("the changes of the feed"):
             await publish(owner, site.name, "before")
             assert (await anext(follower)).item_id == "before"

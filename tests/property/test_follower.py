@@ -28,6 +28,7 @@ from smartfeeds.client.events import (
     SubscribeRequest,
     SubscriptionAccepted,
 )
+from smartfeeds.client.follow import FollowerClock
 from smartfeeds.client.position import parse_position
 from smartfeeds.client.state import FollowState
 from support.effort import runs
@@ -359,7 +360,7 @@ async def _follow(link: ModelLink, store: MemoryStore, page_items: int, pauses: 
             found.append((await anext(feed)).item_id)
 
     async with Follower(
-        link, ADDRESS, store=store, mirror=True, page_items=page_items, timers=timers, spread=lambda: 0.0,
+        link, ADDRESS, store=store, mirror=True, page_items=page_items, clock=FollowerClock(timers, lambda: 0.0),
         on_caught_up=proofs.append,
     ) as feed:  # fmt: skip
         reading = asyncio.ensure_future(read(feed))

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from lxml import etree
 
 from smartfeeds.client.change import Change, ChangeKind
-from smartfeeds.client.follow import Follower, Proof, Timer
+from smartfeeds.client.follow import Follower, FollowerClock, Proof, Timer
 from smartfeeds.client.transport import ClientLink, Timeouts
 from smartfeeds.features.demo.process import HOST
 from support.client import Client, Session
@@ -191,7 +191,7 @@ class Mirror:
             self._address,
             store=self._store,
             mirror=True,
-            timers=short,
+            clock=FollowerClock(short),
             page_items=20,
             integrity_s=NO_INTEGRITY_S,
             on_caught_up=self._caught_up,

@@ -117,9 +117,10 @@ class FeedClient:
         await self._request("unsubscribe", address, jid=self._link.subscriber)
 
     def follow(self, address: str, **options: Unpack[FollowOptions]) -> Follower:
-        """Follows a feed over this session. `options` are those of `Follower`. It ends with the client at the latest.
+        """Follows a feed over this session. `options` are those of `FollowOptions`.
 
-        Followers of one client need different feeds or views, because an account has one subscription for each.
+        The follower ends with the client at the latest. Followers of one client need different feeds or views, because
+        an account has one subscription for each.
         """
         follower = Follower(_SharedLink(self, self._link), address, **options)
         self._followers.add(follower)

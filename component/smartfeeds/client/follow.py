@@ -78,6 +78,50 @@ class Proof:
         return f"{step} with {self.node} at {self.position or 'the start'}, {items}; {self.counters}"
 
 
+class FollowOptions(TypedDict, total=False):
+    """How to follow a feed. All options may be left out.
+
+    `smart=False` keeps a node without parameters as it is: the follower then sees a deletion only when it is pushed.
+
+    The follower starts at the position in `store` (a path or an object with `load` and `save`). Without a stored
+    position it starts at `since` (a `Change.position` or a cursor), else with `mirror=True` at the beginning, else at
+    the end of the feed. Requesting the next change saves the position of the previous change, which is processed by
+    then.
+
+    If the service no longer knows the position, the follower reads the feed again from its beginning. `replay=False`
+    raises PositionRefusedError instead. `leave=True` unsubscribes when the follower is closed.
+
+    `integrity_s` is the silence after which the follower pulls, `page_items` the length of a page, and `remember` the
+    number of items whose versions the follower remembers.
+
+    `on_caught_up` is called when a pull proves that nothing is missing. `on_connection` is called with False when the
+    session is lost, and with True when there is a session again.
+    """
+
+    store: PositionStore | str | os.PathLike[str] | None
+    since: str | None
+    mirror: bool
+    smart: bool
+    leave: bool
+    replay: bool
+    integrity_s: float
+    page_items: int
+    remember: int
+    on_caught_up: Callable[[Proof], None] | None
+    on_connection: Callable[[bool], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerClock:
+    """The time of a follower. `timers` is that of the running event loop unless it is set. `spread` returns a random
+    number from 0 to 1, which staggers retries and integrity pulls of many followers. `wall_clock` returns Unix seconds.
+    """
+
+    timers: Timers | None = None
+    spread: Callable[[], float] = random.random
+    wall_clock: Callable[[], float] = time.time
+
+
 @dataclass(frozen=True, slots=True)
 class _Retry:
     """A request failed in a way that may pass, and its pause is over."""
@@ -89,22 +133,8 @@ class Follower:
     """An asynchronous iterator over the changes of a feed, for one `async for` at a time.
 
     `xmpp` is a slixmpp client or component that the caller connects, or a `FollowerLink`. `address` is an `xmpp:`
-    address with a node. `smart=False` keeps a node without parameters as it is: the follower then sees a deletion only
-    when it is pushed.
-
-    The follower starts at the position in `store` (a path or an object with `load` and `save`). Without a stored
-    position it starts at `since` (a `Change.position` or a cursor), else with `mirror` at the beginning, else at the
-    end of the feed. Requesting the next change saves the position of the previous change, which is processed by then.
-
-    `on_connection` is called with False when the session is lost, and with True when there is a session again.
-
-    If the service no longer knows the position, the follower reads the feed again from its beginning. `replay=False`
-    raises PositionRefusedError instead.
-
-    `on_trouble` is called with the error before a failed request is retried.
-
-    `spread` returns a random number from 0 to 1, which staggers retries and integrity pulls of many followers. The
-    constructor raises AddressError, the iteration FollowError.
+    address with a node. `options` are those of `FollowOptions`. `on_trouble` is called with the error before a failed
+    request is retried. The constructor raises AddressError, the iteration FollowError.
     """
 
     def __init__(
@@ -112,40 +142,32 @@ class Follower:
         xmpp: Slixmpp | FollowerLink,
         address: str | FeedAddress,
         *,
-        store: PositionStore | str | os.PathLike[str] | None = None,
-        since: str | None = None,
-        mirror: bool = False,
-        smart: bool = True,
         subscribe_as: str | None = None,
-        leave: bool = False,
-        replay: bool = True,
-        integrity_s: float = INTEGRITY_S,
-        page_items: int = PAGE_ITEMS,
-        remember: int = REMEMBER,
-        on_caught_up: Callable[[Proof], None] | None = None,
-        on_connection: Callable[[bool], None] | None = None,
         on_trouble: Callable[[Exception], None] | None = None,
-        timers: Timers | None = None,
-        spread: Callable[[], float] = random.random,
-        wall_clock: Callable[[], float] = time.time,
+        clock: FollowerClock = FollowerClock(),
+        **options: Unpack[FollowOptions],
     ) -> None:
+        smart, store = options.get("smart", True), options.get("store")
         self.address = parse_address(address, smart=smart) if isinstance(address, str) else address
         self._link = link_over(xmpp, subscribe_as=subscribe_as)
         self._store = FileStore(store) if isinstance(store, str | os.PathLike) else store
-        self._leave = leave
-        self._integrity_s = integrity_s
-        self._on_caught_up = on_caught_up
-        self._on_connection = on_connection
+        self._leave = options.get("leave", False)
+        self._integrity_s = options.get("integrity_s", INTEGRITY_S)
+        self._on_caught_up = options.get("on_caught_up")
+        self._on_connection = options.get("on_connection")
         self._on_trouble = on_trouble
-        self._timers = timers
-        self._spread = spread
-        self._wall_clock = wall_clock
+        self._clock = clock
         text = self._store.load() if self._store is not None else None
         self._saved_position = text
-        begin = StartPoint.BEGINNING if mirror else StartPoint.NOW
-        text = since if text is None else text
-        start = begin if text is None else parse_position(text)
-        self._state = FollowState(self.address.node, start, page_items=page_items, remember=remember, replay=replay)
+        begin = StartPoint.BEGINNING if options.get("mirror") else StartPoint.NOW
+        text = options.get("since") if text is None else text
+        self._state = FollowState(
+            self.address.node,
+            begin if text is None else parse_position(text),
+            page_items=options.get("page_items", PAGE_ITEMS),
+            remember=options.get("remember", REMEMBER),
+            replay=options.get("replay", True),
+        )
         self._inbox: deque[Input | _Retry | Exception] = deque()
         self._arrived = asyncio.Event()
         self._overrun = False
@@ -358,7 +380,7 @@ class Follower:
             self._end = output.error(f"{self.address}: {output.reason}")
             self._cancel()
         elif isinstance(output, events.CaughtUp):
-            self._checked_at = self._wall_clock()
+            self._checked_at = self._clock.wall_clock()
             self._proofs += 1
             self._await_silence()
             if self._on_caught_up is not None:
@@ -376,14 +398,14 @@ class Follower:
             self._save(str(at))
 
     def _call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
-        timers: Timers = self._timers if self._timers is not None else asyncio.get_running_loop()
+        timers: Timers = self._clock.timers if self._clock.timers is not None else asyncio.get_running_loop()
         return timers.call_later(delay_s, callback)
 
     def _await_silence(self) -> None:
         """Restarts the integrity timer. It varies by a quarter, so that many followers do not pull at once."""
         if self._silence is not None:
             self._silence.cancel()
-        delay_s = self._integrity_s * (1 - self._spread() / 4)
+        delay_s = self._integrity_s * (1 - self._clock.spread() / 4)
         self._silence = self._call_later(delay_s, lambda: self._put(events.IntegrityDue()))
 
     def _ask(self, request: events.SubscribeRequest | events.PageRequest) -> None:
@@ -431,7 +453,7 @@ class Follower:
 
     def _try_again(self, request: events.SubscribeRequest | events.PageRequest, error: Exception) -> None:
         self._failures += 1
-        delay_s = BACKOFF.pause_s(self._failures, self._spread())
+        delay_s = BACKOFF.pause_s(self._failures, self._clock.spread())
         log.warning("%s: %s; next try in %.1f s", self.address, error, delay_s)
         if self._on_trouble is not None:
             self._on_trouble(error)
@@ -446,22 +468,6 @@ class Follower:
         self._task = self._silence = self._retry = None
 
 
-class FollowOptions(TypedDict, total=False):
-    """The options of `Follower` that `follow` accepts."""
-
-    store: PositionStore | str | os.PathLike[str] | None
-    since: str | None
-    mirror: bool
-    smart: bool
-    leave: bool
-    replay: bool
-    integrity_s: float
-    page_items: int
-    remember: int
-    on_caught_up: Callable[[Proof], None] | None
-    on_connection: Callable[[bool], None] | None
-
-
 def follow(
     address: str,
     *,
@@ -472,7 +478,7 @@ def follow(
     ca_certs: Path | None = None,
     **options: Unpack[FollowOptions],
 ) -> Follower:
-    """Follows a feed over a connection of its own, which reconnects. `options` are those of `Follower`.
+    """Follows a feed over a connection of its own, which reconnects. `options` are those of `FollowOptions`.
 
     If `jid` has a resource, that full JID is subscribed, else the bare JID. `ConnectOptions` describes `server`,
     `plaintext` and `ca_certs`. Close the follower with `async with` or `aclose`.

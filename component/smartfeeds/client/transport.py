@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, Unpack
 from xml.etree.ElementTree import Element, SubElement
 
 from slixmpp import JID, BaseXMPP, ClientXMPP, Iq
@@ -191,8 +191,8 @@ class ConnectOptions(TypedDict, total=False):
 class ClientLink(SlixLink):
     """A link with its own client, which it keeps connected with a jittered back-off.
 
-    If `jid` has a resource, that full address is subscribed, else the bare address. `ConnectOptions` describes
-    `server`, `plaintext` and `ca_certs`.
+    If `jid` has a resource, that full address is subscribed, else the bare address. `options` are those of
+    `ConnectOptions`.
 
     A failed connection is retried for ever, and the logger `smartfeeds.client` gets a warning with server and cause.
     With `waits_for_server=False` the first attempt ends the link if it fails: the listener gets UnreachableError.
@@ -205,14 +205,14 @@ class ClientLink(SlixLink):
         jid: str,
         password: str,
         *,
-        server: tuple[str, int] | str | None = None,
-        plaintext: bool = False,
-        ca_certs: Path | None = None,
         waits_for_server: bool = True,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
         spread: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        **options: Unpack[ConnectOptions],
     ) -> None:
+        server, ca_certs = options.get("server"), options.get("ca_certs")
+        plaintext = options.get("plaintext", False)
         plain = {"unencrypted_plain": True, "unencrypted_scram": True} if plaintext else {}
         self._client = ClientXMPP(jid, password, plugin_config={"feature_mechanisms": plain})
         full = self._client.requested_jid

@@ -9,6 +9,7 @@ from dataclasses import replace
 from smartfeeds.cli.follow import change_line, proof_line, run_follow
 from smartfeeds.client import Atom, Change, ChangeKind, Follower, Proof
 from smartfeeds.client.events import FollowCounters
+from smartfeeds.client.follow import FollowerClock
 from support.waiting import wait_for
 from unit.client.model_link import ADDRESS, NODE, FakeTimers, ModelLink, atom
 
@@ -22,6 +23,11 @@ CHANGE = Change(
     "bob@example.org",
     Atom(title="One", link="https://x/", author="Ann"),
 )
+
+
+def no_time() -> FollowerClock:
+    """The clock of a follower whose timers never end."""
+    return FollowerClock(FakeTimers())
 
 
 def test_change_line_tells_a_person() -> None:
@@ -76,7 +82,7 @@ async def test_run_follow_proves_at_both_ends() -> None:
         link.feed.put(atom(item_id, item_id))
 
     proof = await run_follow(
-        lambda on_caught_up: Follower(link, ADDRESS, mirror=True, timers=FakeTimers(), on_caught_up=on_caught_up),
+        lambda on_caught_up: Follower(link, ADDRESS, mirror=True, clock=no_time(), on_caught_up=on_caught_up),
         lines.append,
         until_caught_up=True,
     )
@@ -93,7 +99,7 @@ async def test_run_follow_until_caught_up_writes_everything_there_is() -> None:
         link.feed.put(atom(item_id, item_id))
 
     proof = await run_follow(
-        lambda on_caught_up: Follower(link, ADDRESS, mirror=True, timers=FakeTimers(), on_caught_up=on_caught_up),
+        lambda on_caught_up: Follower(link, ADDRESS, mirror=True, clock=no_time(), on_caught_up=on_caught_up),
         lines.append,
         until_caught_up=True,
     )
@@ -112,7 +118,7 @@ async def test_run_follow_json_until_interrupted() -> None:
 
     running = asyncio.ensure_future(
         run_follow(
-            lambda on_caught_up: Follower(link, ADDRESS, timers=FakeTimers(), on_caught_up=on_caught_up),
+            lambda on_caught_up: Follower(link, ADDRESS, clock=no_time(), on_caught_up=on_caught_up),
             write,
             as_json=True,
         )

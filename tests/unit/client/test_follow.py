@@ -18,7 +18,7 @@ from smartfeeds.client import (
     RefusedError,
 )
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
-from smartfeeds.client.follow import INBOX
+from smartfeeds.client.follow import INBOX, FollowerClock
 from smartfeeds.client.position import parse_position
 from smartfeeds.client.stanzas import PUBSUB, RSM
 from smartfeeds.xmpp.framer import CUT_NS
@@ -28,8 +28,8 @@ from unit.client.model_link import ADDRESS, ME, NODE, FakeTimers, MemoryStore, M
 
 def follower(link: ModelLink, **options: Any) -> tuple[Follower, FakeTimers]:
     timers = FakeTimers()
-    made = Follower(link, ADDRESS, timers=timers, spread=lambda: 0.0, wall_clock=lambda: 1_000.0, **options)
-    return made, timers
+    clock = FollowerClock(timers, spread=lambda: 0.0, wall_clock=lambda: 1_000.0)
+    return Follower(link, ADDRESS, clock=clock, **options), timers
 
 
 async def take(feed: Follower, count: int) -> list[Change]:
@@ -232,7 +232,7 @@ async def test_follower_each_push_puts_silence_off() -> None:
 async def test_follower_silence_is_spread_over_a_quarter() -> None:
     """[SF-051]: so that a thousand followers do not pull at once."""
     timers = FakeTimers()
-    feed = Follower(ModelLink(), ADDRESS, timers=timers, spread=lambda: 1.0, integrity_s=400)
+    feed = Follower(ModelLink(), ADDRESS, clock=FollowerClock(timers, lambda: 1.0), integrity_s=400)
     waiting = Waiting(feed)
     await waiting.quiet()
 

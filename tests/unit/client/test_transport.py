@@ -12,6 +12,7 @@ from slixmpp import ComponentXMPP
 
 from smartfeeds.client import ClientLink, Follower, LoginError, SlixLink
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
+from smartfeeds.client.follow import FollowerClock
 from smartfeeds.client.transport import BACKOFF, Timeouts
 from smartfeeds.errors import LinkError
 from smartfeeds.features.mirrors.stream_link import StreamLink
@@ -129,7 +130,7 @@ async def test_follower_on_our_stream_answer_that_cannot_be_read_is_no_page(cont
             ADDRESS,
             mirror=True,
             page_items=2,
-            timers=FakeTimers(),
+            clock=FollowerClock(FakeTimers()),
             on_trouble=lambda e: told.put_nowait(str(e)),
         )
         async with feed:

@@ -16,7 +16,7 @@ import structlog
 
 from smartfeeds.client.change import Change
 from smartfeeds.client.errors import AnswerError, NodeMissingError, RefusedError
-from smartfeeds.client.follow import Follower, Proof
+from smartfeeds.client.follow import Follower, FollowerClock, Proof
 from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.consumers import BROKEN
 from smartfeeds.core.jid import Jid, parse_jid
@@ -263,9 +263,7 @@ class XmppMirrorReader(IncomingMirror):
             on_caught_up=self._caught_up,
             on_connection=self._connection,
             on_trouble=self._trouble,
-            timers=self._tools.timers,
-            spread=self._tools.spread,
-            wall_clock=lambda: self._tools.now_us() / US_PER_S,
+            clock=FollowerClock(self._tools.timers, self._tools.spread, lambda: self._tools.now_us() / US_PER_S),
         )
         try:
             async with self._follower as follower:

@@ -84,7 +84,7 @@ class Bot:
         dispatcher.register(KIND, self.sender.kind())
         dispatcher.ownership.register(self)
         commands = by_word(joined_commands(COMMANDS, host.chat))
-        self._tools = Tools(service, host.handle, dispatcher, links, self.rooms, self._introduce, host.parts, commands)
+        self._tools = Tools(host, links, self.rooms, self._introduce, commands)
         person = Rate(settings.messages_per_minute / 60, BURST)
         domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
         self._limits = RateLimits(per_sender=person, per_domain=domain, clock=system.monotonic)

@@ -1,15 +1,15 @@
 """What a command has: who asks, in which language, the service, and what it may answer with."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from smartfeeds.app.feature import Host
 from smartfeeds.chat.commands import ChatCommand, Offer, RefusalError, Reply
 from smartfeeds.chat.grammar import quote
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.chat import ChatRow, ChatSettings
@@ -17,11 +17,9 @@ from smartfeeds.features.bot.render import Links
 from smartfeeds.features.bot.rooms import Rooms
 from smartfeeds.features.bot.schedule import format_local
 from smartfeeds.features.bot.stanzas import ChatMessage
-from smartfeeds.parts import Parts
 from smartfeeds.service.answers import ask
 from smartfeeds.service.chat_follows import consumer_of, list_follows
 from smartfeeds.service.context import Context, is_admin
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Request
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.texts import ENGLISH, N_, Texts
@@ -57,18 +55,14 @@ def command_text(texts: Texts, usage: str, *words: str) -> str:
 class Tools:
     """The parts of the service that commands use.
 
-    `handle` answers a request within the limits of the operator. `introduce` asks a person to take the bot into their
-    contacts. `parts` has what other features run. `commands` has all commands by each of their words, in the order of
-    the help.
+    `introduce` asks a person to take the bot into their contacts. `commands` has all commands by each of their words,
+    in the order of the help.
     """
 
-    service: FeedService
-    handle: Callable[[Request], Awaitable[object]]
-    dispatcher: Dispatcher
+    host: Host
     links: Links
     rooms: Rooms
     introduce: Callable[[str], object]
-    parts: Parts
     commands: Mapping[str, ChatCommand]
 
 
@@ -103,7 +97,7 @@ class Conversation:
     @property
     def is_admin(self) -> bool:
         """Whether the author is an admin of the service, in a conversation of two."""
-        return not self.in_room and is_admin(self.tools.service.policy, self.actor)
+        return not self.in_room and is_admin(self.tools.host.service.policy, self.actor)
 
     def by_author(self) -> "Conversation":
         """Returns the conversation with the rights of the person who wrote. Raises RefusalError."""
@@ -137,11 +131,11 @@ class Conversation:
 
     def part(self, kind: type[T]) -> T:
         """Returns what a feature runs, by its type."""
-        return self.tools.parts.get(kind)
+        return self.tools.host.parts.get(kind)
 
     async def read(self, work: Callable[[ReadTx, Context], T]) -> T:
         """Returns the result of a read. Raises StoreError."""
-        return await self.tools.service.read(work, turn=self.jid)
+        return await self.tools.host.service.read(work, turn=self.jid)
 
     async def subscribe(self, feed: str) -> Reply:
         """Delivers the new items of a feed to the actor. Raises FeedError, StoreError."""
@@ -153,14 +147,14 @@ class Conversation:
 
     async def ask(self, request: Request, kind: type[T]) -> T:
         """Returns the response of the service. Raises FeedError, StoreError."""
-        return await ask(self.tools.handle, request, kind)
+        return await ask(self.tools.host.handle, request, kind)
 
     async def save(self, change: Callable[[ChatSettings], ChatSettings]) -> None:
         """Changes the stored settings, and makes deliveries that wait for their time follow them. Raises StoreError.
 
         `change` runs in the transaction: in a room, other managers may change other settings at the same time.
         """
-        consumers = await self.tools.service.write(partial(_save, jid=self.jid, change=change), turn=self.jid)
+        consumers = await self.tools.host.service.write(partial(_save, jid=self.jid, change=change), turn=self.jid)
         self.hurry(consumers)
 
     async def remember_language(self) -> None:
@@ -171,7 +165,7 @@ class Conversation:
     def hurry(self, consumers: list[Consumer]) -> None:
         """Serves consumers now, whatever was planned."""
         for consumer in consumers:
-            self.tools.dispatcher.hurry(consumer)
+            self.tools.host.dispatcher.hurry(consumer)
 
 
 def _save(tx: WriteTx, _context: Context, jid: str, change: Callable[[ChatSettings], ChatSettings]) -> list[Consumer]:

@@ -48,8 +48,8 @@ async def subscribe(c: Conversation, rest: str) -> Reply:
             c.say("Filters are written NAME=VALUE, such as author=bob or category=music.") if tokens else ""
         )
     actor = person.bare if person is not None else c.actor
-    answer = await c.tools.service.write(partial(follow, actor=actor, node_name=name), turn=c.jid)
-    c.tools.dispatcher.add(answer.consumer)
+    answer = await c.tools.host.service.write(partial(follow, actor=actor, node_name=name), turn=c.jid)
+    c.tools.host.dispatcher.add(answer.consumer)
     if person is None:
         await c.remember_language()
         if answer.is_stranger and not c.in_room:
@@ -72,7 +72,7 @@ async def unsubscribe(c: Conversation, rest: str) -> Reply:
     name = view_name(tokens[0], tokens[1:]) if tokens else None
     if name is None:
         raise UsageError
-    consumers = await c.tools.service.write(partial(unfollow, actor=c.actor, node_name=name), turn=c.jid)
+    consumers = await c.tools.host.service.write(partial(unfollow, actor=c.actor, node_name=name), turn=c.jid)
     # The deliverer finds that nothing is followed any more, and the consumer is removed.
     c.hurry(consumers)
     return Reply(c.say("You no longer follow {feed}.", feed=cut(name, NAME_CHARACTERS)), (c.offer(SUBSCRIPTIONS),))

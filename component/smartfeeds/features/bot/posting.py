@@ -123,7 +123,7 @@ async def _entry(c: Conversation, feed: str, text: str) -> Element:
     """A new entry of a text. It names its author unless the feed hides who publishes. Raises FeedError."""
     entry = new_element(atom.ENTRY, {None: ATOM_NS})
     _write_text(c, entry, text)
-    located = await c.tools.service.read(partial(find_for, name=feed, actor=c.actor), turn=c.jid)
+    located = await c.read(partial(find_for, name=feed, actor=c.actor))
     if located is not None and located.node.options.shows_publisher:
         author = etree.SubElement(entry, atom.AUTHOR)
         etree.SubElement(author, f"{{{ATOM_NS}}}name").text = c.actor.local or c.jid
@@ -160,7 +160,7 @@ async def _newest_own(c: Conversation, feed: str) -> Item:
     """The author's newest item in a feed. Raises FeedError, RefusalError, UsageError."""
     if not feed:
         raise UsageError
-    located = await c.tools.service.read(partial(find_for, name=feed, actor=c.actor), turn=c.jid)
+    located = await c.read(partial(find_for, name=feed, actor=c.actor))
     # A feed that hides who publishes has no view by author.
     hidden = located is not None and not located.node.options.shows_publisher
     name = view_name(feed, [] if hidden else [f"author={c.jid}"])
@@ -183,7 +183,7 @@ async def _target(c: Conversation, message_id: str) -> tuple[Entry, str, str]:
     Raises FeedError, and RefusalError for another message.
     """
     key = parse_message_id(message_id)
-    place = await c.tools.service.read(lambda tx, _context: find_item(tx, key), turn=c.jid) if key is not None else None
+    place = await c.read(lambda tx, _context: find_item(tx, key)) if key is not None else None
     if place is None:
         raise RefusalError(c.say(NO_ITEM))
     node, item_id = place
@@ -191,7 +191,7 @@ async def _target(c: Conversation, message_id: str) -> tuple[Entry, str, str]:
     item = (await c.ask(r.GetItem(c.actor, c.service, node.name, item_id), r.ItemShown)).item
     entry = read_entry(item)
     find = partial(_find_comments, node=node, item=item, links=entry.links)
-    return entry, node.name, await c.tools.service.read(find, turn=c.jid)
+    return entry, node.name, await c.read(find)
 
 
 def _find_comments(tx: ReadTx, context: Context, node: Node, item: Item, links: list[EntryLink]) -> str:

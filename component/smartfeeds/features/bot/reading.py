@@ -121,7 +121,7 @@ async def latest(c: Conversation, rest: str) -> Reply:
 
 async def subscriptions(c: Conversation, _rest: str) -> Reply:
     """Lists what the user follows by chat."""
-    rows = await c.tools.service.read(partial(_read_subscriptions, jid=c.actor), turn=c.jid)
+    rows = await c.read(partial(_read_subscriptions, jid=c.actor))
     if not rows:
         return Reply(c.say("You follow no feed yet."), (c.offer(LIST),))
     lines = [c.say("You follow:")]
@@ -180,7 +180,7 @@ def _number(text: str, least: int, most: int) -> int:
 
 async def _follows(c: Conversation) -> list[tuple[Node, str]]:
     """The views that the user follows by chat and that were approved, the one with the newest change first."""
-    rows = await c.tools.service.read(lambda tx, _context: list_follows(tx, c.jid), turn=c.jid)
+    rows = await c.read(lambda tx, _context: list_follows(tx, c.jid))
     follows = [(node, row.node_text) for node, row in rows if row.state is SubscriptionState.SUBSCRIBED]
     return sorted(follows, key=lambda follow: follow[0].last_modified_us, reverse=True)
 

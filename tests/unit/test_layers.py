@@ -212,6 +212,55 @@ def test_one_module_can_fetch_a_url() -> None:
     assert all(LAYERS[layer].isdisjoint({"net"}) for layer in serving)
 
 
+PARAMETERS = 7
+# Constructors with more parameters, and why.
+LONG_CONSTRUCTORS = {
+    "http/feeds.py: Feeds": "all that a pull over HTTP needs; it is cut with the budget of its modules",
+    "xmpp/stream.py: ComponentStream": "all that a stream needs; it is cut with the budget of a publish",
+}
+# The modules that make the parts of a service and connect them.
+COMPOSITION = ("app/", "http/site.py", "xmpp/side.py")
+
+
+def long_constructors(path: Path) -> set[str]:
+    """The classes of a file whose `__init__` has too many parameters beside `self`."""
+    return {
+        each.name
+        for each in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(each, ast.ClassDef)
+        for method in each.body
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__"
+        if len([*method.args.posonlyargs, *method.args.args[1:], *method.args.kwonlyargs]) > PARAMETERS
+    }
+
+
+def unnamed_arguments(path: Path) -> set[str]:
+    """The functions and classes that a file calls with too many arguments without a name."""
+    calls = (each for each in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(each, ast.Call))
+    return {ast.unparse(call.func) for call in calls if len(call.args) > PARAMETERS}
+
+
+def test_constructors_have_seven_parameters_at_most() -> None:
+    """A part gets the section of the settings that concerns it, and functions that belong together as one value."""
+    found = {f"{name_of(path)}: {name}" for path in modules() for name in long_constructors(path)}
+    assert found == set(LONG_CONSTRUCTORS)
+
+
+def test_composition_names_the_fields_of_long_values() -> None:
+    """`Host`, `SiteTools` and others have more fields than a reader can count."""
+    composing = [path for path in modules() if name_of(path).startswith(COMPOSITION) or path.name == "setup.py"]
+    assert {name_of(path): found for path in composing if (found := unnamed_arguments(path))} == {}
+
+
+def test_test_finds_long_constructors(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text(
+        "class A:\n    def __init__(self, a, b, c, d, /, e, f, *, g, h=1):\n        B(a, b, c, d, e, f, g, h)\n"
+        "class B:\n    def __init__(self, a, b, c, d, e, f, *, g=1, **options):\n        A(a, b, c, d, e, f, g, h=1)\n"
+    )
+    assert long_constructors(bad) == {"A"} and unnamed_arguments(bad) == {"B"}
+
+
 def test_test_finds_what_it_looks_for(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text(

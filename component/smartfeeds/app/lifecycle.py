@@ -124,22 +124,25 @@ class App:
         self.changes.listen(self.dispatcher)
         self.backlog = BacklogWatch(self.service, clock)
         self.notifications = FencedSender(outbox, lambda: self.ownership.is_current)
-        kernel = (self.changes, self.dispatcher, self.stream, self.group.send, self.group.letters)
         side, self.parts = xmpp_side(), Parts()
         self.parts.add(self.files)
         self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         process = Process(on_stop, self.tasks.spawn_operation, sleep, self._readings, self.recent)
         host = Host(
-            settings,
-            self.service,
-            self.handle,
-            clock,
-            *kernel,
-            HostLimiter(),
-            process,
-            self.parts,
-            chat_tables(),
-            self.notifications,
+            settings=settings,
+            service=self.service,
+            handle=self.handle,
+            now_us=clock,
+            changes=self.changes,
+            dispatcher=self.dispatcher,
+            link=self.stream,
+            send=self.group.send,
+            letters=self.group.letters,
+            limiter=HostLimiter(),
+            process=process,
+            parts=self.parts,
+            chat=chat_tables(),
+            notifications=self.notifications,
             capabilities=lambda: capabilities(info, side, stanzas),
             is_available=lambda jid: push.availability.is_available(jid),
             answers_chat=lambda: BOT in stanzas.identities,

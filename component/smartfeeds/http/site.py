@@ -63,16 +63,16 @@ class Site:
         self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=settings.heartbeat_s)
         content = document(sides, forms)
         tools = SiteTools(
-            handle,
-            domain,
-            backend.now_us,
-            backend.bodies,
-            parts,
-            forms,
-            changes.perform,
-            authenticator,
-            publishing.publish,
-            content,
+            handle=handle,
+            domain=domain,
+            now_us=backend.now_us,
+            bodies=backend.bodies,
+            parts=parts,
+            forms=forms,
+            perform=changes.perform,
+            authenticator=authenticator,
+            publish=publishing.publish,
+            openapi=content,
         )
         made = [(side, side.handlers(tools)) for side in sides]
         lists = {form: get(handlers) for side, handlers in made for form, get in side.lists.items()}

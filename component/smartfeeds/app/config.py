@@ -256,7 +256,7 @@ class Settings(BaseSettings):
         return {**data, "pubsub": {**pubsub, "creators": [parent] if parent else []}}
 
 
-_OF_FEATURES = tuple(one for feature in FEATURES if feature.settings is not None for one in feature.settings())
+_OF_FEATURES = tuple(one for feature in FEATURES for one in feature.settings())
 _NAMES: Mapping[type[SettingsSection], str] = {one.kind: one.name for one in _OF_FEATURES}
 _FIELDS: dict[str, Any] = {
     one.name: (tuple[one.kind, ...], ()) if one.repeats else (one.kind, one.kind())  # type: ignore[name-defined]

@@ -12,7 +12,7 @@ from smartfeeds.formats.kernel_formats import KERNEL_FORMATS
 
 
 def _joined() -> Mapping[str, DocumentFormat]:
-    brought = [feature.documents() for feature in FEATURES if feature.documents is not None]
+    brought = (feature.documents() for feature in FEATURES)
     return MappingProxyType({each.key: each for formats in (KERNEL_FORMATS, *brought) for each in formats})
 
 

@@ -166,21 +166,21 @@ class Feature:
     """What it does over XMPP."""
     http: "Callable[[], HttpSide[Any]] | None" = None
     """What it serves over HTTP."""
-    documents: "Callable[[], tuple[DocumentFormat, ...]] | None" = None
+    documents: "Callable[[], tuple[DocumentFormat, ...]]" = tuple
     """Its formats of documents."""
     chat: "Callable[[], ChatTable] | None" = None
     """Its commands in chats."""
-    resources: "Callable[[], tuple[Resource[Any], ...]] | None" = None
+    resources: "Callable[[], tuple[Resource[Any], ...]]" = tuple
     """Its lists."""
     shows: "Callable[[tuple[Resource[Any], ...]], HttpSide[Any]] | None" = None
     """What it serves over HTTP of the lists of all features."""
-    settings: "Callable[[], tuple[Section, ...]] | None" = None
+    settings: Callable[[], tuple[Section, ...]] = tuple
     """Its sections of the configuration."""
-    metrics: Callable[[], tuple[type, ...]] | None = None
+    metrics: Callable[[], tuple[type, ...]] = tuple
     """The classes of its readings (`telemetry`). Their module has its counters."""
     run: Callable[[Host], Running] | None = None
     """Makes what runs, once, before the start, and after what the features in `needs` run."""
-    row_readers: "Callable[[], tuple[RowReader, ...]] | None" = None
+    row_readers: "Callable[[], tuple[RowReader, ...]]" = tuple
     """How its rows are read, for `smartfeeds doctor`."""
     group: "Callable[[Settings, FeedService, ChangeNotifier, Spawn], Group] | None" = None
     """Makes this process one of several on a database. One feature at most has it."""

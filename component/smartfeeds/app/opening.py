@@ -5,7 +5,6 @@ The whole service is built on this, and commands that need the store alone load 
 
 from collections.abc import Callable, Collection
 from functools import reduce
-from itertools import chain
 from operator import or_
 
 from smartfeeds import system
@@ -67,8 +66,7 @@ def all_use_cases() -> UseCases:
 
 def all_row_readers() -> list[RowReader]:
     """Returns how the rows of the kernel and of all features are read."""
-    features = (feature.row_readers() for feature in FEATURES if feature.row_readers is not None)
-    return [*row_readers.KERNEL, *chain.from_iterable(features)]
+    return [*row_readers.KERNEL, *(reader for feature in FEATURES for reader in feature.row_readers())]
 
 
 def lock_store(settings: Settings, purpose: str) -> Release:

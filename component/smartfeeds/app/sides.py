@@ -23,11 +23,7 @@ KERNEL_RESOURCES: tuple[Resource[Any], ...] = (NODES, MEMBERS, SUBSCRIPTIONS, CO
 
 def all_resources() -> tuple[Resource[Any], ...]:
     """Returns the lists of the kernel and of all features."""
-    found = list(KERNEL_RESOURCES)
-    for feature in FEATURES:
-        if feature.resources is not None:
-            found.extend(feature.resources())
-    return tuple(found)
+    return (*KERNEL_RESOURCES, *(resource for feature in FEATURES for resource in feature.resources()))
 
 
 def xmpp_side() -> XmppSide:

@@ -8,7 +8,6 @@ from smartfeeds.store.rows import DAMAGES
 
 
 def test_damaged_row_of_a_chat_is_found() -> None:
-    assert BOT.row_readers is not None
     (reader,) = BOT.row_readers()
     reader.read(("bob@b.example", 0, dump_chat_settings(ChatSettings())))
     with pytest.raises(DAMAGES):

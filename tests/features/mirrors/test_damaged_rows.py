@@ -8,7 +8,6 @@ from smartfeeds.store.rows import DAMAGES
 
 
 def test_damaged_row_of_a_mirror_is_found() -> None:
-    assert MIRRORS.row_readers is not None
     (reader,) = MIRRORS.row_readers()
     reader.read(("copy", 0, dump_settings(Mirror("copy", "news", "https://b.example/")), "{}"))
     with pytest.raises(DAMAGES):

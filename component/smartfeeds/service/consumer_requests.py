@@ -15,9 +15,9 @@ from smartfeeds.service.resources import (
     ActionRoute,
     Caller,
     Column,
-    Entries,
     Fields,
     Filter,
+    ListAnswer,
     ListCommand,
     Outcome,
     Places,
@@ -107,14 +107,14 @@ def retry_consumers(tx: WriteTx, context: Context, request: RetryConsumers) -> C
     return ConsumersRetried(len(consumers.retry_consumers(tx, context, request.name)))
 
 
-async def _read(caller: Caller, page: ResultSetRequest, behind: bool) -> Entries[ConsumerStatus]:
+async def _read(caller: Caller, page: ResultSetRequest, behind: bool) -> ListAnswer[ConsumerStatus]:
     position = FIRST
     if page.after:
         node_no, order, name = page.after.split(":", 2)
         position = int(node_no), order, name
     request = ListConsumers(caller.actor, caller.service, behind, position, int(page.max or 0))
     answer = await caller.ask(request, ConsumerList)
-    return Entries(answer.statuses, after="" if answer.after is None else ":".join(map(str, answer.after)))
+    return ListAnswer(answer.statuses, after="" if answer.after is None else ":".join(map(str, answer.after)))
 
 
 async def _retry(caller: Caller, fields: Fields) -> Outcome:

@@ -5,25 +5,26 @@ from dataclasses import dataclass
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, KeyRange, Node, NodeKind
 from smartfeeds.core.options import KIND, PUBSUB, AccessModel
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import format_second
 from smartfeeds.core.urls import ADMIN_FEEDS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, expired_count, is_admin, locate_for
 from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
-from smartfeeds.service.requests import Answer, CreateNode, NodeCreated, NodeRequest, Request, ResultSet
+from smartfeeds.service.requests import Answer, CreateNode, NodeCreated, NodeRequest
 from smartfeeds.service.resources import (
     Action,
     Caller,
     Column,
-    Entries,
     Field,
     Fields,
     Form,
+    ListAnswer,
     ListCommand,
+    ListRequest,
     Outcome,
     Resource,
     Table,
+    reader,
 )
 from smartfeeds.service.standing import Standing
 from smartfeeds.store.base import ReadTx
@@ -31,10 +32,8 @@ from smartfeeds.texts import N_
 
 
 @dataclass(frozen=True, slots=True)
-class ListManagedNodes(Request):
-    """The nodes that the actor manages: all nodes for an admin, else those that it owns."""
-
-    page: ResultSetRequest | None = None
+class ListManagedNodes(ListRequest):
+    """The nodes that the actor manages: all nodes for an admin, by name, else those that it owns, by age."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +44,6 @@ class NodeSummary:
     items: int
     deleted: int
     subscriptions: int
-
-
-@dataclass(frozen=True, slots=True)
-class ManagedNodes(Answer):
-    """Nodes by name for an admin, else by age. `result_set` is None if the list is complete."""
-
-    entries: tuple[NodeSummary, ...]
-    result_set: ResultSet | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +71,14 @@ def get_managed_node(tx: ReadTx, context: Context, request: GetManagedNode) -> M
     return ManagedNode(summary_of(tx, context, node), *counts, tx.index_current(node.node_no))
 
 
-def list_managed(tx: ReadTx, context: Context, request: ListManagedNodes) -> ManagedNodes:
+def list_managed(tx: ReadTx, context: Context, request: ListManagedNodes) -> ListAnswer[NodeSummary]:
     """The nodes that the actor manages, with their counts."""
     nodes, result_set = (
         page_of(_all(tx), request.page, context.policy)
         if is_admin(context.policy, request.actor)
         else page_of(_owned(tx, request.actor.bare_text), request.page, context.policy)
     )
-    return ManagedNodes(tuple(summary_of(tx, context, node) for node in nodes), result_set)
+    return ListAnswer(tuple(summary_of(tx, context, node) for node in nodes), result_set)
 
 
 def summary_of(tx: ReadTx, context: Context, node: Node) -> NodeSummary:
@@ -113,11 +104,6 @@ def _owned(tx: ReadTx, bare: str) -> PagedList[int, Node]:
 
 def _listed_bytes(node: Node) -> int:
     return listed_bytes(node.name, node.options.title)
-
-
-async def _read(caller: Caller, page: ResultSetRequest, _narrow: bool) -> Entries[NodeSummary]:
-    answer = await caller.ask(ListManagedNodes(caller.actor, caller.service, page), ManagedNodes)
-    return Entries(answer.entries, answer.result_set)
 
 
 async def _create(caller: Caller, fields: Fields) -> Outcome:
@@ -167,7 +153,7 @@ NODES: Resource[NodeSummary] = Resource(
         Column("creator", lambda entry: entry.node.creator, "Creator", heading=N_("Created by")),
     ),
     empty="There are no nodes.",
-    read=_read,
+    read=reader(ListManagedNodes),
     command=ListCommand(
         "list-nodes", "List nodes", ("node", "title", "kind", "items", "deleted", "subscriptions", "creator")
     ),

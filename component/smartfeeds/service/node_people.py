@@ -21,10 +21,10 @@ from smartfeeds.service.resources import (
     ActionRoute,
     Caller,
     Column,
-    Entries,
     Field,
     Fields,
     Form,
+    ListAnswer,
     ListCommand,
     Outcome,
     Resource,
@@ -53,10 +53,10 @@ def bare_jid(text: str) -> str:
     return str(jid)
 
 
-async def _read_members(caller: Caller, page: ResultSetRequest, _narrow: bool) -> Entries[AffiliationShown]:
+async def _read_members(caller: Caller, page: ResultSetRequest, _narrow: bool) -> ListAnswer[AffiliationShown]:
     request = GetAffiliations(caller.actor, caller.service, caller.node, True, page)
     answer = await caller.ask(request, AffiliationList)
-    return Entries(answer.entries, answer.result_set)
+    return ListAnswer(answer.entries, answer.result_set)
 
 
 async def _affiliate(caller: Caller, fields: Fields) -> Outcome:
@@ -130,9 +130,9 @@ MEMBERS: Resource[AffiliationShown] = Resource(
 )
 
 
-async def _read_subscriptions(caller: Caller, page: ResultSetRequest, _narrow: bool) -> Entries[SubscriptionShown]:
+async def _read_subscriptions(caller: Caller, page: ResultSetRequest, _narrow: bool) -> ListAnswer[SubscriptionShown]:
     answer = await caller.ask(GetNodeSubscriptions(caller.actor, caller.service, caller.node, page), SubscriptionList)
-    return Entries(answer.entries, answer.result_set)
+    return ListAnswer(answer.entries, answer.result_set)
 
 
 async def _subscribe(caller: Caller, fields: Fields) -> Outcome:

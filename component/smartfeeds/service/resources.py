@@ -12,7 +12,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.answers import ask
-from smartfeeds.service.requests import Request, ResultSet
+from smartfeeds.service.requests import Answer, Request, ResultSet
 from smartfeeds.service.standing import Audience, Standing
 
 E = TypeVar("E")
@@ -64,12 +64,33 @@ class Column(Generic[E]):
         return "" if value is None else str(value)
 
 
-class Entries(NamedTuple, Generic[E]):
-    """A page of a list. A list without result sets continues behind the position `after`, "" at its end."""
+@dataclass(frozen=True, slots=True)
+class ListRequest(Request):
+    """A page of a list that has a request of its own (`reader`). The answer is a `ListAnswer`."""
+
+    page: ResultSetRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListAnswer(Answer, Generic[E]):
+    """A page of a list. `result_set` is None if the list is complete, or has no result sets: such a list continues
+    behind the position `after`, "" at its end."""
 
     entries: Sequence[E]
     result_set: ResultSet | None = None
     after: str = ""
+
+
+ReadPage = Callable[[Caller, ResultSetRequest, bool], Awaitable[ListAnswer[E]]]
+
+
+def reader(request: type[ListRequest]) -> ReadPage[Any]:
+    """Returns the function that reads a list by its request."""
+
+    async def read(caller: Caller, page: ResultSetRequest, _narrow: bool) -> ListAnswer[Any]:
+        return await caller.ask(request(caller.actor, caller.service, page), ListAnswer)
+
+    return read
 
 
 class Places(NamedTuple):
@@ -205,7 +226,7 @@ class Resource(Generic[E]):
     noun: str
     columns: tuple[Column[E], ...]
     empty: str = ""
-    read: Callable[[Caller, ResultSetRequest, bool], Awaitable[Entries[E]]] | None = None
+    read: ReadPage[E] | None = None
     of_node: bool = False
     places: Places | None = None
     narrow: Filter | None = None
@@ -250,7 +271,7 @@ async def read_rows(resource: Resource[E], caller: Caller, most: int, after: str
     """
     assert resource.read is not None
 
-    async def read(count: int, position: str) -> Entries[E]:
+    async def read(count: int, position: str) -> ListAnswer[E]:
         assert resource.read is not None
         return await resource.read(caller, ResultSetRequest(str(count), position or None), narrow)
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from smartfeeds.core.model import Node
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import format_second
 from smartfeeds.service.context import Context, is_admin
-from smartfeeds.service.requests import Answer, Request
-from smartfeeds.service.resources import Caller, Column, Entries, ListCommand, Resource
+from smartfeeds.service.resources import Column, ListAnswer, ListCommand, ListRequest, Resource, reader
 from smartfeeds.service.standing import manages
 from smartfeeds.store.base import ReadTx
 
@@ -39,26 +37,20 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class ListWork(Request):
+class ListWork(ListRequest):
     """The work on the nodes of an owner, or all work for an admin."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkList(Answer):
-    """Pieces of work."""
-
-    entries: tuple[Work, ...]
-
-
-def list_work(tx: ReadTx, context: Context, request: ListWork) -> WorkList:
-    """Purges, and then removals, that the actor may know of. At most WORK_SHOWN entries."""
+def list_work(tx: ReadTx, context: Context, request: ListWork) -> ListAnswer[Work]:
+    """Purges, and then removals, that the actor may know of. At most WORK_SHOWN entries, in one page: purges and
+    removals end within minutes, and erasures are rare."""
     purges = (
         Work(purge_number(node.node_no), "purge", node.name, "retracting", node.live)
         for purge in tx.open_purges()
         if (node := tx.node_by_no(purge.node_no)) is not None and manages(tx, context, request.actor, node)
     )
     removals = _removals(tx) if is_admin(context.policy, request.actor) else ()
-    return WorkList(tuple(islice(chain(purges, removals), WORK_SHOWN)))
+    return ListAnswer(tuple(islice(chain(purges, removals), WORK_SHOWN)))
 
 
 def purge_number(node_no: int) -> str:
@@ -73,11 +65,6 @@ def _removals(tx: ReadTx) -> Iterator[Work]:
             yield Work(f"r{node_no}", "removal", node.name, "removing")
 
 
-async def _read(caller: Caller, _page: ResultSetRequest, _narrow: bool) -> Entries[Work]:
-    """One page: purges and removals end within minutes, and erasures are rare."""
-    return Entries((await caller.ask(ListWork(caller.actor, caller.service), WorkList)).entries)
-
-
 WORK: Resource[Work] = Resource(
     "work",
     "piece of work",
@@ -89,6 +76,6 @@ WORK: Resource[Work] = Resource(
         Column("rest", lambda work: work.rest, "Items left"),
         Column("since", lambda work: "" if work.since_us is None else format_second(work.since_us), "Since"),
     ),
-    read=_read,
+    read=reader(ListWork),
     command=ListCommand("list-work", "List work in progress", ("number", "work", "subject", "state", "rest", "since")),
 )

@@ -2,7 +2,8 @@
 
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.service.managed_nodes import ListManagedNodes
+from smartfeeds.service.resources import ListAnswer
 from smartfeeds.xmpp.command_fields import text_field
 from smartfeeds.xmpp.command_lists import cell, is_whole
 from smartfeeds.xmpp.commands import CommandForm, StepInput
@@ -27,9 +28,7 @@ async def ask_node(step: StepInput) -> CommandForm:
 
 async def node_field(step: StepInput) -> FormField:
     """Returns the field for a node. It is a list if the user has few nodes, else a text."""
-    answer = await step.answer(
-        ListManagedNodes(step.actor, step.service, ResultSetRequest(str(_CHOICES))), ManagedNodes
-    )
+    answer = await step.answer(ListManagedNodes(step.actor, step.service, ResultSetRequest(str(_CHOICES))), ListAnswer)
     choices = tuple(
         (entry.node.name, cell(f"{entry.node.name}: {title}" if (title := entry.node.options.title) else ""))
         for entry in answer.entries

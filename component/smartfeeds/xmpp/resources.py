@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.service.resources import Action, Caller, Entries, Resource
+from smartfeeds.service.resources import Action, Caller, ListAnswer, Resource
 from smartfeeds.xmpp.command_fields import CommandField, flag_field, form_step, text_field
 from smartfeeds.xmpp.command_lists import PAGE_ROWS, ListPage, is_whole, list_steps, position_of
 from smartfeeds.xmpp.commands import (
@@ -86,12 +86,12 @@ async def _page(parts: Sequence[Resource[Any]], step: StepInput) -> ListPage:
 
 async def _read(
     resource: Resource[Any], caller: Caller, page: ResultSetRequest, *, narrow: bool = False
-) -> Entries[Any]:
+) -> ListAnswer[Any]:
     assert resource.read is not None
     return await resource.read(caller, page, narrow)
 
 
-def _rows(resource: Resource[Any], entries: Entries[Any]) -> list[tuple[str, ...]]:
+def _rows(resource: Resource[Any], entries: ListAnswer[Any]) -> list[tuple[str, ...]]:
     assert resource.command is not None
     columns = resource.pick(resource.command.columns)
     return [tuple(column.write(entry) for column in columns) for entry in entries.entries]

@@ -8,8 +8,9 @@ import pytest
 from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import Condition
 from smartfeeds.features.accounts import rows
-from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken, TokenList
+from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken
 from smartfeeds.features.accounts.tokens import new_token
+from smartfeeds.service.resources import ListAnswer
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
 
 
@@ -64,6 +65,6 @@ async def test_tokens_of_others_are_not_read(administered: World, monkeypatch: p
     await administered.service.handle(AddToken(jid(OWNER), SERVICE, token, None))
     answer = await administered.service.handle(ListTokens(jid(OWNER), SERVICE))
 
-    assert isinstance(answer, TokenList)
-    assert [shown.token_id for shown in answer.tokens] == [token.token_id]
+    assert isinstance(answer, ListAnswer)
+    assert [shown.token.token_id for shown in answer.entries] == [token.token_id]
     assert (own, of_all) == ([0, 1], [])

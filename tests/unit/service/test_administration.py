@@ -12,7 +12,8 @@ from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition
 from smartfeeds.service import consumer_requests as admin_consumers
 from smartfeeds.service.consumer_requests import ConsumerList, ListConsumers, RetryConsumers
-from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.service.managed_nodes import ListManagedNodes
+from smartfeeds.service.resources import ListAnswer
 from smartfeeds.service.standing import GetStanding, Standing
 from smartfeeds.store.base import ReadTx, WriteTx
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
@@ -50,7 +51,7 @@ async def test_managed_nodes_are_all_of_an_admin_and_the_own_of_an_owner(adminis
     async def names(who: str, **page: str) -> tuple[list[str], int | None]:
         request = ListManagedNodes(jid(who), SERVICE, ResultSetRequest(**page) if page else None)
         answer = await administered.service.handle(request)
-        assert isinstance(answer, ManagedNodes)
+        assert isinstance(answer, ListAnswer)
         count = answer.result_set.count if answer.result_set else None
         return [entry.node.name for entry in answer.entries], count
 

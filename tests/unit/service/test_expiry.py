@@ -15,7 +15,8 @@ from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition
 from smartfeeds.delivery.slices import read_changes
 from smartfeeds.service import requests as r
-from smartfeeds.service.managed_nodes import ListManagedNodes, ManagedNodes
+from smartfeeds.service.managed_nodes import ListManagedNodes
+from smartfeeds.service.resources import ListAnswer
 from support.service import stored_service
 from support.shell import Run
 from support.world import ALICE, OWNER, SERVICE, World, draft, entry, jid
@@ -72,7 +73,7 @@ async def described(world: World) -> int:
 
 async def managed(world: World) -> tuple[int, int]:
     answer = await world.service.handle(ListManagedNodes(jid(OWNER), SERVICE))
-    assert isinstance(answer, ManagedNodes)
+    assert isinstance(answer, ListAnswer)
     return answer.entries[0].items, answer.entries[0].deleted
 
 

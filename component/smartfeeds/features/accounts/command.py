@@ -11,7 +11,8 @@ from smartfeeds.console import Commands, print_err, print_json, print_out
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import parse_duration
 from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
-from smartfeeds.features.accounts.resources import TOKENS, ListedToken, listed
+from smartfeeds.features.accounts.listing import ListedToken, listed
+from smartfeeds.features.accounts.resources import TOKENS
 from smartfeeds.features.accounts.tokens import add_token, new_token, revoke_token, tokens_by_age
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import OpenMode, ReadTx

@@ -1,19 +1,40 @@
 """Administration of bearer tokens by requests: users manage the tokens for their own JID, admins all tokens."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.token import ALL_FEEDS, Token
+from smartfeeds.core.times import format_datetime
+from smartfeeds.core.token import ALL_FEEDS, Token, ended
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts import rows, tokens
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
-from smartfeeds.service.requests import Answer, Request, ResultSet
+from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.resources import ListAnswer, ListRequest
 from smartfeeds.service.standing import manages
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
 TOKENS_PER_JID = 100  # tokens that a user without admin rights may have
+
+
+class ListedToken(NamedTuple):
+    """A token, and whether it has expired."""
+
+    token: Token
+    expired: bool
+
+    @property
+    def end(self) -> str:
+        """Its end for forms."""
+        if self.token.expires_us is None:
+            return "never"
+        return f"{format_datetime(self.token.expires_us)}{' (expired)' if self.expired else ''}"
+
+
+def listed(tokens: tuple[Token, ...], now_us: int) -> list[ListedToken]:
+    """Returns tokens for a list."""
+    return [ListedToken(token, ended(token, now_us)) for token in tokens]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +53,8 @@ class TokenAdded(Answer):
 
 
 @dataclass(frozen=True, slots=True)
-class ListTokens(Request):
-    """The tokens that the actor may revoke: all of them for an admin, else its own."""
-
-    page: ResultSetRequest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TokenList(Answer):
-    """Tokens, oldest first, and the time in microseconds, at which some of them may have expired."""
-
-    tokens: tuple[Token, ...]
-    result_set: ResultSet | None
-    now_us: int
+class ListTokens(ListRequest):
+    """The tokens that the actor may revoke, oldest first: all of them for an admin, else its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +86,13 @@ def add_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded:
     return TokenAdded(tokens.add_token(tx, context, token, request.lifetime_s))
 
 
-def list_tokens(tx: ReadTx, context: Context, request: ListTokens) -> TokenList:
+def list_tokens(tx: ReadTx, context: Context, request: ListTokens) -> ListAnswer[ListedToken]:
     """The tokens that the actor may revoke."""
     actor = request.actor
     revocable = tokens.tokens_by_age(tx) if is_admin(context.policy, actor) else rows.tokens_of(tx, actor.bare_text)
     listing = listing_of(revocable, lambda token: listed_bytes(token.jid, token.feed))
     entries, result_set = page_of(listing, request.page, context.policy)
-    return TokenList(entries, result_set, context.now_us)
+    return ListAnswer(listed(entries, context.now_us), result_set)
 
 
 def revoke_token(tx: WriteTx, context: Context, request: RevokeToken) -> TokenRevoked:

@@ -1,15 +1,19 @@
 """The list of bearer tokens, and what users do with tokens in pages and over HTTP."""
 
-from typing import NamedTuple
-
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import format_datetime, format_second, parse_duration
-from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES, Token, ended
+from smartfeeds.core.token import ALL_FEEDS, MAX_LABEL_BYTES, SCOPES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.bearer import ID_CHARACTERS
-from smartfeeds.features.accounts.listing import AddToken, ListTokens, RevokeToken, TokenAdded, TokenList, TokenRevoked
+from smartfeeds.features.accounts.listing import (
+    AddToken,
+    ListedToken,
+    ListTokens,
+    RevokeToken,
+    TokenAdded,
+    TokenRevoked,
+)
 from smartfeeds.features.accounts.tokens import new_token
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.service.node_people import bare_jid
@@ -19,7 +23,6 @@ from smartfeeds.service.resources import (
     Caller,
     Choice,
     Column,
-    Entries,
     Field,
     Fields,
     Form,
@@ -27,6 +30,7 @@ from smartfeeds.service.resources import (
     Outcome,
     Resource,
     Table,
+    reader,
     text_of,
 )
 from smartfeeds.service.standing import Standing
@@ -38,30 +42,6 @@ _SCOPE_TEXTS = {
     "publish": N_("Read, publish and retract"),
     "admin": N_("Everything that the user may do"),
 }
-
-
-class ListedToken(NamedTuple):
-    """A token, and whether it has expired."""
-
-    token: Token
-    expired: bool
-
-    @property
-    def end(self) -> str:
-        """Its end for forms."""
-        if self.token.expires_us is None:
-            return "never"
-        return f"{format_datetime(self.token.expires_us)}{' (expired)' if self.expired else ''}"
-
-
-def listed(tokens: tuple[Token, ...], now_us: int) -> list[ListedToken]:
-    """Returns tokens for a list."""
-    return [ListedToken(token, ended(token, now_us)) for token in tokens]
-
-
-async def _read(caller: Caller, page: ResultSetRequest, _narrow: bool) -> Entries[ListedToken]:
-    answer = await caller.ask(ListTokens(caller.actor, caller.service, page), TokenList)
-    return Entries(listed(answer.tokens, answer.now_us), answer.result_set)
 
 
 async def _create(caller: Caller, fields: Fields) -> Outcome:
@@ -140,7 +120,7 @@ TOKENS: Resource[ListedToken] = Resource(
         Column("label", lambda entry: entry.token.label, N_("Label")),
     ),
     empty="There are no tokens.",
-    read=_read,
+    read=reader(ListTokens),
     command=ListCommand("list-tokens", "List tokens", ("id", "jid", "scope", "feed", "created", "expires", "label")),
     summary="Your bearer tokens without their secrets; those of everybody for admins",
     table=Table(

@@ -1,17 +1,9 @@
 """The newest warnings and errors of the log, as a list of pages."""
 
-from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.features.administration.process import GetRecentEvents, RecentEventList
+from smartfeeds.features.administration.process import GetRecentEvents
 from smartfeeds.recent import LogEvent
-from smartfeeds.service.requests import ResultSet
-from smartfeeds.service.resources import Caller, Column, Entries, Resource, Table
+from smartfeeds.service.resources import Column, Resource, Table, reader
 from smartfeeds.texts import N_
-
-
-async def _read(caller: Caller, _page: ResultSetRequest, _narrow: bool) -> Entries[LogEvent]:
-    events = (await caller.ask(GetRecentEvents(caller.actor, caller.service), RecentEventList)).events
-    return Entries(events, ResultSet(len(events)))
-
 
 LOG: Resource[LogEvent] = Resource(
     "log",
@@ -27,7 +19,7 @@ LOG: Resource[LogEvent] = Resource(
             "code",
         ),
     ),
-    read=_read,
+    read=reader(GetRecentEvents),
     table=Table(
         N_("Warnings and errors"),
         N_("The newest warnings and errors of the log since the start, newest first."),

@@ -19,7 +19,8 @@ from smartfeeds.features.administration.counts import AddressList, CountStore, L
 from smartfeeds.recent import RECENT_EVENTS, LogEvent, Sample, Throughput
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.requests import Answer, EmptyResult, Request
+from smartfeeds.service.requests import Answer, EmptyResult, Request, ResultSet
+from smartfeeds.service.resources import ListAnswer, ListRequest
 from smartfeeds.service.standing import check_admin
 from smartfeeds.telemetry import LOG_LEVELS, Readings, log_level, requests_answered, set_log_level
 
@@ -69,15 +70,8 @@ class Statistics(Answer):
 
 
 @dataclass(frozen=True, slots=True)
-class GetRecentEvents(Request):
-    """The last warnings and errors of the log."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecentEventList(Answer):
-    """Warnings and errors, newest first."""
-
-    events: tuple[LogEvent, ...]
+class GetRecentEvents(ListRequest):
+    """The last warnings and errors of the log, newest first, in one page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +161,9 @@ class ServiceOperations:
         readings, recent = self._process.readings(), self._process.recent
         return Statistics(counts, uptime_s, requests_answered(), readings, recent.rates(), recent.history())
 
-    async def _recent_events(self, _request: GetRecentEvents) -> RecentEventList:
-        return RecentEventList(RECENT_EVENTS.newest())
+    async def _recent_events(self, _request: GetRecentEvents) -> ListAnswer[LogEvent]:
+        events = RECENT_EVENTS.newest()
+        return ListAnswer(events, ResultSet(len(events)))
 
     async def _log_level(self, _request: GetLogLevel) -> LogLevel:
         return LogLevel(log_level())

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors import statuses as mirrors
@@ -13,7 +12,8 @@ from smartfeeds.features.mirrors.mirror import Mirror
 from smartfeeds.features.mirrors.statuses import MirrorStatus, mirror_status
 from smartfeeds.service.context import Context
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
-from smartfeeds.service.requests import Answer, Request, ResultSet
+from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.resources import ListAnswer, ListRequest
 from smartfeeds.service.standing import check_admin, manages
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -35,19 +35,8 @@ class MirrorNamed(Answer):
 
 
 @dataclass(frozen=True, slots=True)
-class ListMirrors(Request):
-    """The mirrors with their state, those of its nodes for an owner; with `name` only this one."""
-
-    name: str | None = None
-    page: ResultSetRequest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorList(Answer):
-    """Mirrors by name."""
-
-    statuses: tuple[MirrorStatus, ...]
-    result_set: ResultSet | None
+class ListMirrors(ListRequest):
+    """The mirrors with their state by name, those of its nodes for an owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +53,13 @@ class RestartMirror(Request):
     name: str
 
 
-def list_mirrors(tx: ReadTx, context: Context, request: ListMirrors) -> MirrorList:
-    """Mirrors with their state. The cost grows with the items that the mirrors of the page have still to send.
-
-    Raises FeedError(ITEM_NOT_FOUND) if there is no mirror of this name, or the actor does not manage its node.
-    """
-    named = (
-        stored_mirrors.mirrors(tx) if request.name is None else filter(None, [stored_mirrors.mirror(tx, request.name)])
-    )
-    rows = [row for row in named if manages(tx, context, request.actor, tx.node(row.mirror.node))]
-    if request.name is not None and not rows:
-        raise FeedError(Condition.ITEM_NOT_FOUND, f"there is no mirror {request.name}")
+def list_mirrors(tx: ReadTx, context: Context, request: ListMirrors) -> ListAnswer[MirrorStatus]:
+    """Mirrors with their state. The cost grows with the items that the mirrors of the page have still to send."""
+    mirrors_by_name = stored_mirrors.mirrors(tx)
+    rows = [row for row in mirrors_by_name if manages(tx, context, request.actor, tx.node(row.mirror.node))]
     listing = listing_of(rows, lambda row: listed_bytes(row.mirror.node, row.mirror.address))
     page_rows, result_set = page_of(listing, request.page, context.policy)
-    return MirrorList(tuple(mirror_status(tx, context, row) for row in page_rows), result_set)
+    return ListAnswer(tuple(mirror_status(tx, context, row) for row in page_rows), result_set)
 
 
 def add_mirror(tx: WriteTx, context: Context, request: AddMirror) -> MirrorNamed:

@@ -8,7 +8,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_second
 from smartfeeds.features.mirrors.mirror import Direction, Mirror
-from smartfeeds.features.mirrors.requests import ListMirrors, MirrorList, MirrorNamed, RemoveMirror, RestartMirror
+from smartfeeds.features.mirrors.requests import ListMirrors, MirrorNamed, RemoveMirror, RestartMirror
 from smartfeeds.features.mirrors.statuses import MirrorStanding, MirrorStatus, describe_standing
 from smartfeeds.service.requests import Request
 from smartfeeds.service.resources import (
@@ -16,13 +16,15 @@ from smartfeeds.service.resources import (
     Caller,
     Choice,
     Column,
-    Entries,
     Fields,
+    ListAnswer,
     ListCommand,
     Outcome,
+    ReadPage,
     Resource,
     Row,
     Table,
+    reader,
 )
 from smartfeeds.service.standing import Audience
 from smartfeeds.texts import N_
@@ -38,15 +40,13 @@ class MirrorWay(NamedTuple):
     standing: MirrorStanding
 
 
-async def _read(caller: Caller, page: ResultSetRequest, _narrow: bool) -> Entries[MirrorStatus]:
-    answer = await caller.ask(ListMirrors(caller.actor, caller.service, page=page), MirrorList)
-    return Entries(answer.statuses, answer.result_set)
+_read: ReadPage[MirrorStatus] = reader(ListMirrors)
 
 
-async def _read_ways(caller: Caller, page: ResultSetRequest, narrow: bool) -> Entries[MirrorWay]:
+async def _read_ways(caller: Caller, page: ResultSetRequest, narrow: bool) -> ListAnswer[MirrorWay]:
     mirrors = await _read(caller, page, narrow)
     ways = [MirrorWay(status.mirror, standing) for status in mirrors.entries for standing in status.standings]
-    return Entries(ways, mirrors.result_set)
+    return ListAnswer(ways, mirrors.result_set)
 
 
 def _standing_row(standing: MirrorStanding) -> Row:

@@ -38,7 +38,8 @@ from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.own_lists import add_list
 from smartfeeds.features.polling.polls import REPAIRED, paused, resumed
 from smartfeeds.features.polling.push_links import described
-from smartfeeds.features.polling.resources import SOURCES, ListedSource
+from smartfeeds.features.polling.requests import SourceStatus
+from smartfeeds.features.polling.resources import SOURCES
 from smartfeeds.features.polling.source import (
     LEAST_CHOSEN_S,
     MAX_HISTORY,
@@ -282,7 +283,7 @@ def list_sources(node: str | None, config: Path | None, *, failing: bool, as_jso
     sources = read_offline(
         config,
         lambda tx, context: [
-            ListedSource(row, newest_push(tx, context, row)) for row in source_rows.sources(tx, 0, NO_LIMIT)
+            SourceStatus(row, newest_push(tx, context, row)) for row in source_rows.sources(tx, 0, NO_LIMIT)
         ],
     )
     listed = (

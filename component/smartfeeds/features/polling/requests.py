@@ -3,39 +3,37 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources
 from smartfeeds.features.polling.polls import paused, resumed
+from smartfeeds.features.polling.push_states import SourcePush
 from smartfeeds.features.polling.source import NO_SETTINGS, Source, SourceSettings, new_source
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.nodes import add_node, may_create
-from smartfeeds.service.requests import Answer, NodeRequest, Request, ResultSet
+from smartfeeds.service.requests import Answer, NodeRequest, Request
+from smartfeeds.service.resources import ListAnswer, ListRequest
 from smartfeeds.service.standing import manages
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
 
 @dataclass(frozen=True, slots=True)
-class ListSources(Request):
-    """The sources of the nodes that the actor manages."""
-
-    page: ResultSetRequest | None = None
+class ListSources(ListRequest):
+    """The sources of the nodes that the actor manages, by number."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceList(Answer):
-    """Sources by number."""
+class SourceStatus(NamedTuple):
+    """A source, and its subscription at a hub or cloud."""
 
-    sources: tuple[Source, ...]
-    result_set: ResultSet | None
+    source: Source
+    push: SourcePush | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class SourceShown(Answer):
     source: Source
 
 
-def list_sources(tx: ReadTx, context: Context, request: ListSources) -> SourceList:
+def list_sources(tx: ReadTx, context: Context, request: ListSources) -> ListAnswer[SourceStatus]:
     """Sources with their state. The cost grows with the number of the actor's nodes, for admins of all sources."""
     if is_admin(context.policy, request.actor):
         rows = source_rows.sources(tx, 0, NO_LIMIT)
@@ -107,7 +105,7 @@ def list_sources(tx: ReadTx, context: Context, request: ListSources) -> SourceLi
         rows = [row for node, _ in owned for row in source_rows.sources_of(tx, node.name)]
     listing = listing_of(rows, lambda row: listed_bytes(row.node, row.url))
     page_rows, result_set = page_of(listing, request.page, context.policy)
-    return SourceList(tuple(page_rows), result_set)
+    return ListAnswer(tuple(map(SourceStatus, page_rows)), result_set)
 
 
 def add_source(tx: WriteTx, context: Context, request: AddSource) -> SourceShown:

@@ -1,37 +1,21 @@
 """The list of sources with their state (SRC-047) and that of their subscription (WS-141). Secrets are left out."""
 
-from typing import NamedTuple
-
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import format_second
-from smartfeeds.features.polling.push_states import SourcePush
-from smartfeeds.features.polling.requests import ChangeSource, ListSources, SourceAction, SourceList, SourceShown
+from smartfeeds.features.polling.requests import ChangeSource, ListSources, SourceAction, SourceShown, SourceStatus
 from smartfeeds.features.polling.source import Source
 from smartfeeds.service.resources import (
     Action,
     Caller,
     Choice,
     Column,
-    Entries,
     Fields,
     ListCommand,
     Outcome,
     Resource,
+    reader,
 )
 
 _MAX_NUMBER_BYTES = 18
-
-
-class ListedSource(NamedTuple):
-    """A source, and its subscription at a hub or cloud."""
-
-    source: Source
-    push: SourcePush | None = None
-
-
-async def _read(caller: Caller, page: ResultSetRequest, _narrow: bool) -> Entries[ListedSource]:
-    answer = await caller.ask(ListSources(caller.actor, caller.service, page=page), SourceList)
-    return Entries([ListedSource(source) for source in answer.sources], answer.result_set)
 
 
 def _second(time_us: int | None) -> str:
@@ -58,7 +42,7 @@ def _action(action: SourceAction, title: str, done: str) -> Action:
     return Action(action.value, perform, title)
 
 
-SOURCES: Resource[ListedSource] = Resource(
+SOURCES: Resource[SourceStatus] = Resource(
     "sources",
     "source",
     (
@@ -78,7 +62,7 @@ SOURCES: Resource[ListedSource] = Resource(
         Column("missed", lambda entry: 0 if entry.push is None else entry.push.misses),
     ),
     empty="There are no sources.",
-    read=_read,
+    read=reader(ListSources),
     command=ListCommand(
         "list-sources",
         "List sources and their state",

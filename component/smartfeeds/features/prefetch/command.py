@@ -30,7 +30,8 @@ from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import add_newest, ask_for, enclosure_statuses
-from smartfeeds.features.prefetch.resources import ARRIVALS, ENCLOSURES, ListedEnclosure
+from smartfeeds.features.prefetch.requests import ListedEnclosure
+from smartfeeds.features.prefetch.resources import ARRIVALS, ENCLOSURES
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 
 WATCH_S = 0.5

@@ -1,47 +1,10 @@
 """The lists of enclosures with their progress (PRE-036), and of the loads that have ended (PRE-031)."""
 
-from typing import NamedTuple
-
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import format_second
 from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
-from smartfeeds.features.prefetch.enclosures import EnclosureStatus
-from smartfeeds.features.prefetch.requests import EnclosureList, ListEnclosures
-from smartfeeds.service.resources import Caller, Column, Entries, Resource, Table
+from smartfeeds.features.prefetch.requests import ListedEnclosure, ListEnclosures
+from smartfeeds.service.resources import Column, Resource, Table, reader
 from smartfeeds.texts import N_
-
-
-class ListedEnclosure(NamedTuple):
-    """An enclosure, and the size of its partial file."""
-
-    status: EnclosureStatus
-    part_bytes: int
-
-    @property
-    def size_bytes(self) -> int:
-        """How much of it is there."""
-        enclosure = self.status.enclosure
-        has_arrived = enclosure.state is EnclosureState.ARRIVED
-        return (enclosure.length_bytes or 0) if has_arrived else self.part_bytes
-
-    @property
-    def total_bytes(self) -> int:
-        """Its length, 0 if it is unknown."""
-        enclosure = self.status.enclosure
-        has_arrived = enclosure.state is EnclosureState.ARRIVED
-        return (enclosure.length_bytes if has_arrived else enclosure.total_bytes or enclosure.length_bytes) or 0
-
-    @property
-    def percent(self) -> int:
-        """Its progress."""
-        return min(100, 100 * self.size_bytes // self.total_bytes) if self.total_bytes else 0
-
-
-async def _read(caller: Caller, page: ResultSetRequest, _narrow: bool) -> Entries[ListedEnclosure]:
-    answer = await caller.ask(ListEnclosures(caller.actor, caller.service, page), EnclosureList)
-    entries = [ListedEnclosure(status, status.enclosure.partial_bytes) for status in answer.statuses]
-    return Entries(entries, answer.result_set)
-
 
 ENCLOSURES: Resource[ListedEnclosure] = Resource(
     "enclosures",
@@ -65,7 +28,7 @@ ENCLOSURES: Resource[ListedEnclosure] = Resource(
         Column("address", lambda entry: entry.status.enclosure.url, N_("Address")),
     ),
     empty="There are no enclosures.",
-    read=_read,
+    read=reader(ListEnclosures),
     table=Table(
         N_("Enclosures"),
         N_("Files of feeds elsewhere that are loaded in advance."),

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.privacy import rows
 from smartfeeds.features.privacy.blocking import GetBlockList, SetBlockList, get_block_list, set_block_list
@@ -11,17 +10,17 @@ from smartfeeds.features.privacy.erasing import ErasePerson, ErasureStatus, eras
 from smartfeeds.features.privacy.erasures import Erasure
 from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.requests import Answer, Request
-from smartfeeds.service.resources import Caller, Entries, Resource
+from smartfeeds.service.resources import ListAnswer, ListRequest, Resource, reader
 from smartfeeds.service.standing import check_admin
 from smartfeeds.service.use_cases import UseCases
-from smartfeeds.service.work import WORK, WORK_SHOWN, Work, WorkList
+from smartfeeds.service.work import WORK, WORK_SHOWN, Work
 from smartfeeds.store.base import ReadTx
 
 _DIGEST_DIGITS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class ListErasures(Request):
+class ListErasures(ListRequest):
     """The erasures that began last, those that have ended included."""
 
 
@@ -40,11 +39,11 @@ class ErasureShown(Answer):
     status: ErasureStatus
 
 
-def list_erasures(tx: ReadTx, context: Context, request: ListErasures) -> WorkList:
+def list_erasures(tx: ReadTx, context: Context, request: ListErasures) -> ListAnswer[Work]:
     """Erasures, the newest first; none for users who are no admins."""
     if not is_admin(context.policy, request.actor):
-        return WorkList(())
-    return WorkList(tuple(map(_work, rows.newest_erasures(tx, WORK_SHOWN))))
+        return ListAnswer(())
+    return ListAnswer(tuple(map(_work, rows.newest_erasures(tx, WORK_SHOWN))))
 
 
 def get_erasure(tx: ReadTx, context: Context, request: GetErasure) -> ErasureShown:
@@ -62,12 +61,8 @@ def _work(job: Erasure) -> Work:
     return Work(number, "erasure", job.jid, job.phase.value, since_us=job.started_us)
 
 
-async def _read(caller: Caller, _page: ResultSetRequest, _narrow: bool) -> Entries[Work]:
-    return Entries((await caller.ask(ListErasures(caller.actor, caller.service), WorkList)).entries)
-
-
 # A part of the list of work: it has the same command.
-ERASURES: Resource[Work] = replace(WORK, read=_read)
+ERASURES: Resource[Work] = replace(WORK, read=reader(ListErasures))
 USE_CASES = UseCases(
     reads={
         ListErasures: ("list_erasures", list_erasures),

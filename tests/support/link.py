@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from lxml import etree
 
-from smartfeeds.xmpp.stream import ComponentStream
+from smartfeeds.xmpp.stream import ComponentStream, StreamTools
 from support.fakeserver import FakeServer
 
 DOMAIN = "feeds.example.org"
@@ -33,7 +33,9 @@ class Taken:
 
 def make_stream(server: FakeServer, taken: Callable[[etree._Element], bool], secret: str = SECRET) -> ComponentStream:
     """A stream for this server, not yet opened."""
-    return ComponentStream(server.domain, secret, port=server.port, on_stanza=taken, software_version="1.2")
+    return ComponentStream(
+        server.domain, secret, port=server.port, on_stanza=taken, tools=StreamTools(software_version="1.2")
+    )
 
 
 @asynccontextmanager

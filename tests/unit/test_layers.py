@@ -216,7 +216,6 @@ PARAMETERS = 7
 # Constructors with more parameters, and why.
 LONG_CONSTRUCTORS = {
     "http/feeds.py: Feeds": "all that a pull over HTTP needs; it is cut with the budget of its modules",
-    "xmpp/stream.py: ComponentStream": "all that a stream needs; it is cut with the budget of a publish",
 }
 # The modules that make the parts of a service and connect them.
 COMPOSITION = ("app/", "http/site.py", "xmpp/side.py")

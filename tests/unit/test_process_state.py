@@ -158,6 +158,7 @@ CONTAINERS = {
 PURE = {
     "features.bot.schedule": {"_zones"},
     "features.prefetch.settings": {"_times", "parsed_rules"},
+    "core.options": {"listed", "shows_publisher"},
     "core.person": {"_pattern", "hint"},
     "core.filters": {"_known_fold", "change_facets"},
     "core.stringprep": {"_flags", "_folded", "_without_ignored"},

@@ -65,7 +65,7 @@ from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.router import RouterTools, StanzaRouter
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
 from smartfeeds.xmpp.stanza_side import BOT, StanzaSide, joined_stanzas
-from smartfeeds.xmpp.stream import ComponentStream
+from smartfeeds.xmpp.stream import ComponentStream, StreamTools
 from smartfeeds.xmpp.supervisor import LinkSharing, Supervisor
 from smartfeeds.xmpp.turns import QueueBounds
 
@@ -112,10 +112,12 @@ class App:
             secret,
             host=settings.component.host,
             port=settings.component.port,
-            request_bytes=max(REQUEST_BYTES, policy.max_request_bytes),
-            bounds=QueueBounds.of(settings.limits.in_flight, settings.pubsub.page_max),
-            software_version=__version__,
-            relay=self.group.relay,
+            tools=StreamTools(
+                max(REQUEST_BYTES, policy.max_request_bytes),
+                QueueBounds.of(settings.limits.in_flight, settings.pubsub.page_max),
+                __version__,
+                self.group.relay,
+            ),
         )
         outbox = self.stream.outbox
         self.dispatcher = Dispatcher(

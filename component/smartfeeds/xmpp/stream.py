@@ -11,6 +11,7 @@ import asyncio
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
@@ -62,15 +63,26 @@ StanzaOutcome = bool | StanzaWork
 StanzaCallback = Callable[[etree._Element], StanzaOutcome]
 
 
+@dataclass(frozen=True, slots=True)
+class StreamTools:
+    """What a stream works with, and its limits.
+
+    `request_bytes` is the size of the largest request, and `bounds` is what may wait. `software_version` answers
+    XEP-0092. Several processes may share the domain; `relay` passes stanzas to them.
+    """
+
+    request_bytes: int = REQUEST_BYTES
+    bounds: QueueBounds = field(default_factory=QueueBounds)
+    software_version: str = ""
+    relay: Relay = field(default_factory=Relay)
+
+
 class ComponentStream(ComponentXMPP):
     """One component connection at a time. The supervisor opens and closes it.
 
     `domain` is that of the component. `on_stanza` receives each iq, message and presence as an lxml element in the
     component namespace and returns whether it handled the stanza. It must not block or store the element, which keeps
-    its document in memory. `on_full` receives the name and attributes of a rejected stanza. `request_bytes` is the size
-    of the largest request.
-
-    Several processes may share the domain; `relay` passes stanzas to them.
+    its document in memory. `on_full` receives the name and attributes of a rejected stanza.
     """
 
     def __init__(
@@ -81,17 +93,15 @@ class ComponentStream(ComponentXMPP):
         host: str = "127.0.0.1",
         port: int = 5347,
         on_stanza: StanzaCallback = lambda _element: False,
-        request_bytes: int = REQUEST_BYTES,
-        bounds: QueueBounds | None = None,
-        software_version: str = "",
-        relay: Relay | None = None,
+        tools: StreamTools | None = None,
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
+        tools = tools or StreamTools()
         self.domain = str(self.boundjid.host)
         self.on_stanza = on_stanza
-        self.turns = StanzaTurns(bounds or QueueBounds(), clock=time.monotonic)
+        self.turns = StanzaTurns(tools.bounds, clock=time.monotonic)
         self.on_full: Callable[[str, Mapping[str, str]], object] = lambda _name, _attributes: None
-        self._request_bytes = request_bytes
+        self._request_bytes = tools.request_bytes
         self._serving: asyncio.Handle | None = None  # the next call of `_serve`; a timer if all waiting senders pause
         self._framing_s = 0.0  # processor time spent on the bytes of incomplete stanzas
         self.outbox = Outbox()
@@ -99,7 +109,7 @@ class ComponentStream(ComponentXMPP):
         self._stanzas: StanzaParser | None = None
         self._received_bytes = 0
         self._pings = 0
-        self._relay = relay or Relay()
+        self._relay = tools.relay
         self._requests = Requests(self._relay.instance)
         self._listeners = Listeners()
         self._down: LinkDownError | None = None
@@ -110,7 +120,7 @@ class ComponentStream(ComponentXMPP):
         self.stream_header = stream_header(domain)
         self.stream_footer = _FOOTER.decode()
         self.register_plugin("xep_0199", {"keepalive": False})
-        self.register_plugin("xep_0092", {"software_name": "smartfeeds", "version": software_version, "os": ""})
+        self.register_plugin("xep_0092", {"software_name": "smartfeeds", "version": tools.software_version, "os": ""})
 
     # The interface of the supervisor
 

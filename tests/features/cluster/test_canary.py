@@ -15,7 +15,7 @@ from smartfeeds.features.cluster.letter import split_letter
 from smartfeeds.features.cluster.metrics import CanaryReading
 from smartfeeds.features.cluster.relay import StanzaRelay, read_stanza
 from smartfeeds.xmpp.link import LinkDownError
-from smartfeeds.xmpp.stream import ComponentStream
+from smartfeeds.xmpp.stream import ComponentStream, StreamTools
 from support.faketime import FakeTime, settle
 from support.servers import SECRET, TestServer
 from support.waiting import HANG_S
@@ -105,7 +105,11 @@ async def opened(server: TestServer, domain: str, names: str) -> AsyncIterator[l
         for name in names:
             relay = StanzaRelay(name, post, lambda: len(names) > 1)
             stream = ComponentStream(
-                domain, SECRET, port=server.component_port, on_stanza=lambda _stanza: False, relay=relay
+                domain,
+                SECRET,
+                port=server.component_port,
+                on_stanza=lambda _stanza: False,
+                tools=StreamTools(relay=relay),
             )
             streams[name] = stream
             await stream.open()

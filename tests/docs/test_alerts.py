@@ -30,7 +30,8 @@ def labels_of(name: str) -> set[str]:
         if family.name == name:
             return set(family._labelnames)
     collector = telemetry.REGISTRY._names_to_collectors.get(name)
-    return set(getattr(collector, "_labelnames", ()))
+    source = next(collector.describe()) if isinstance(collector, telemetry.Tally | telemetry.Durations) else collector
+    return set(getattr(source, "_labelnames", ()))
 
 
 def test_rules_query_metrics_that_exist(rules: list[dict[str, Any]]) -> None:

@@ -2,86 +2,71 @@
 
 A database that several processes share makes every cache and every module-level container a question: is it still
 right if another process writes? The tests read the source, so new state without an answer fails. A cache names the test
-in which another process changes what is cached.
+in which another process changes what is cached. A feature names its own in `states.py` beside its tests.
 """
+# The tests in which another process changes what is cached are those of these features.
+# needs: accounts, administration, bot, cluster, pages, presence, privacy
 
 import ast
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any
+
+from support.process_state import CACHES, HOSTS, LOCAL, OWNED, PAGES, WORK, Bound, Checked
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "component" / "smartfeeds"
 
-OWNED = "owned: the owner of the shard has it, and reads it from the store when it takes over"
-LOCAL = "local: it describes this process, its connections or its own requests"
-WORK = "work: it lives for one work or one request"
+
+def _load_states() -> dict[str, ModuleType]:
+    """The modules `states.py` of the tests of features, by feature: their tables are as those here, without the name of
+    the feature."""
+    modules = {}
+    for path in sorted((ROOT / "tests" / "features").glob("*/states.py")):
+        spec = spec_from_file_location(f"states_of_{path.parent.name}", path)
+        assert spec is not None and spec.loader is not None
+        modules[path.parent.name] = module_from_spec(spec)
+        spec.loader.exec_module(modules[path.parent.name])
+    return modules
 
 
-class Checked(NamedTuple):
-    """A cache that each use compares with the store, or that other processes send changes for; and its test."""
-
-    test: str
+OF_FEATURES = _load_states()
 
 
-class Bound(NamedTuple):
-    """A limit for each process, so several processes allow several times as much; how docs/scaling.md names it."""
+def of_features(table: str) -> dict[str, Any]:
+    return {
+        f"features.{feature}.{name}": value
+        for feature, states in OF_FEATURES.items()
+        for name, value in getattr(states, table, {}).items()
+    }
 
-    words: str
 
-
-CACHES = "features/cluster/test_process_caches.py"
-PAGES = Checked(f"{CACHES}::test_page_shows_what_another_process_has_published")
-ENTRIES = Checked(f"{CACHES}::test_entry_shows_the_version_of_another_process")
-PROCESSES = "features/cluster/test_processes.py"
-HOSTS = Bound("requests to one host")
-
-STATES = {
+STATES = of_features("STATES") | {
     "service.feeds.FeedService": LOCAL,
     "service.feeds.RequestTasks": LOCAL,
     "app.background.BackgroundTasks": LOCAL,
     "telemetry.Durations": LOCAL,
     "telemetry.Tally": LOCAL,
-    "features.bot.delivery.ChatSender": OWNED,
-    "features.bot.room_verifier.RoomVerifier": LOCAL,  # what addresses are; each process asks for itself, once a minute
-    "features.bot.rooms.Rooms": Checked(
-        "features/bot/test_room_processes.py::test_each_process_answers_what_it_receives"
-    ),
     "core.fairness.FairOrder": LOCAL,
-    "features.presence.interests.Interests": Checked(
-        "features/presence/test_notify.py::test_newest_item_comes_once_from_several_processes"
-    ),
     "core.last_items.LastItems": LOCAL,  # a resource may receive the newest item once from each process
-    "features.presence.states.Availability": Checked(
-        f"{PROCESSES}::test_presence_that_another_process_receives_while_the_locks_are_lost"
-    ),
     "core.rates.TokenBuckets": Bound("`limits.publishes_per_s`"),
-    "features.polling.source_entries._Memory": WORK,
-    "features.polling.source_entries._Page": WORK,
     "delivery.changes.ChangeNotifier": LOCAL,
     "delivery.changes.WatchedNodes": Checked(f"{CACHES}::test_held_pull_ends_with_the_notice_of_another_process"),
     "delivery.dispatcher.Dispatcher": OWNED,  # PG-070, PG-071
     "delivery.lane.DeliveryLane": OWNED,  # PG-070
-    "features.cluster.letters.Letterbox": LOCAL,
     "delivery.ownership.SoleOwnership": LOCAL,
-    "features.cluster.ownership.SharedOwnership": LOCAL,
     "delivery.turns.DeliveryTurns": OWNED,
     "delivery.turns.HostPlaces": OWNED,
     "http.byte_cache.ByteCache": LOCAL,  # the classes that have one are below
     "http.encode.Encoder": PAGES,
     "http.feeds.Feeds": PAGES,
-    "features.pages.image_requests.Images": LOCAL,  # bodies of other servers, for as long as those permit
-    "features.documents.http.NnoLists": Checked(f"{CACHES}::test_whole_list_is_kept_for_ten_seconds"),
     "http.lists.Lists": Checked(f"{CACHES}::test_whole_list_is_kept_for_ten_seconds"),
-    "features.pages.feed_page.Pages": PAGES,
-    "features.pages.river_page.RiverPages": PAGES,
-    "features.pages.writer.HtmlWriter": ENTRIES,
     "http.changes.Changes": LOCAL,
-    "features.authoring.rendering.MarkdownTurns": Bound("Markdown"),
     "http.quotas.Quota": Bound("uploads"),
     "http.server.HttpListener": Bound("`http.connections`"),
     "http.shared_work.SharedWork": WORK,
     "http.waiting.HeldPulls": LOCAL,  # PG-079: notices of other processes end them
-    "features.pages.sanitise._Rewriter": WORK,
     "net.limiter.HostLimiter": HOSTS,
     "net.limiter._Host": HOSTS,
     "net.names.NameCache": LOCAL,
@@ -89,24 +74,8 @@ STATES = {
     "push.bounces.Bounces": Bound("bounces"),
     "recent.RecentEvents": LOCAL,
     "recent.RecentRates": LOCAL,
-    "features.administration.process.ServiceOperations": LOCAL,
     "service.damage.DamageLog": LOCAL,
-    "features.accounts.sign_ins.SignIns": Checked(
-        "features/accounts/test_sign_in_processes.py::test_confirmation_reaches_the_browser_at_another_process"
-    ),
-    "features.polling.history._Walk": WORK,
-    "features.mirrors.mirror_peer.PeerMemory": OWNED,
-    "features.mirrors.mirror_state.MirrorStateStore": OWNED,  # PG-074
-    "features.mirrors.mirrors.Mirrors": OWNED,  # PG-074
-    "features.nno.files.Puller": OWNED,  # PG-075
-    "features.nno.planet.Planet": OWNED,  # PG-075
-    "features.polling.poller.Poller": OWNED,  # PG-075
-    "features.prefetch.prefetcher.Prefetcher": OWNED,
-    "features.polling.push_inbox.PushInbox": LOCAL,  # the documents that hubs have sent to this process
-    "features.polling.subscriber.Subscriber": OWNED,
     "store.indexer.ReadAhead": WORK,
-    "features.cluster.letter_table.HeardLetters": LOCAL,
-    "features.cluster.lock_session.LockSession": LOCAL,
     "store.looked_ahead.LookedAhead": WORK,
     "store.postgres.PostgresStore": LOCAL,
     "store.postgres_engine.PostgresEngine": WORK,
@@ -120,49 +89,40 @@ STATES = {
     "store.work_queue.SenderQueue": LOCAL,
     "store.work_queue.WorkQueue": LOCAL,
     "store.work_queue._SenderAccount": LOCAL,
-    "features.callbacks.consumers.CallbackConsumers": LOCAL,  # labels for metrics; the store lists the consumers
-    "features.hub.documents.DocumentDesk": WORK,
-    "features.hub.questions.HubQuestions": OWNED,
-    "features.callbacks.results.DeliveryResults": OWNED,
     "workers.DocumentWorkers": LOCAL,
     "workers._Party": LOCAL,
-    "features.cluster.canary.Canary": LOCAL,
-    "features.presence.capabilities.CapabilityReader": LOCAL,
     "xmpp.command_sessions.CommandSessions": Checked(f"{CACHES}::test_command_goes_on_at_another_process"),
     "xmpp.listeners.Listeners": LOCAL,
     "xmpp.ordering.RequestOrder": LOCAL,
     "xmpp.ordering._Lane": LOCAL,
     "xmpp.outbox.Outbox": LOCAL,
-    "features.presence.xmpp.Presences": LOCAL,
     "xmpp.requests.Requests": LOCAL,  # PG-072: ids name the process, and responses are passed on
     "xmpp.tasks.Tasks": LOCAL,
     "xmpp.turns.StanzaTurns": LOCAL,
     "xmpp.turns._Sender": LOCAL,
 }
-# Packages whose objects do not live as long as a service.
+# Packages and modules whose objects do not live as long as a service.
 SHORT_LIVED = (
     "cli/",
     "client/",
     "formats/",
     "sync/",
-    "features/demo/",
-    "features/doctor/",
-    "features/moving_in/",
-    "features/nno/entries.py",
+    *(
+        f"features/{feature}/{path}"
+        for feature, states in OF_FEATURES.items()
+        for path in getattr(states, "SHORT_LIVED", ())
+    ),
 )
 CONTAINERS = {
     *("set", "dict", "list", "OrderedDict", "deque", "Counter", "defaultdict", "WeakValueDictionary"),
     *("Shares", "ByteCache"),
 }
 # Functions whose results are kept. Each of them returns the same for the same arguments, whatever a store contains.
-PURE = {
-    "features.bot.schedule": {"_zones"},
-    "features.prefetch.settings": {"_times", "parsed_rules"},
+PURE = of_features("PURE") | {
     "core.options": {"listed", "shows_publisher"},
     "core.person": {"_pattern", "hint"},
     "core.filters": {"_known_fold", "change_facets"},
     "core.stringprep": {"_flags", "_folded", "_without_ignored"},
-    "features.callbacks.topics": {"read_topic"},
     "core.urls": {"_quoted"},
     "core.view": {"_facets", "from_canonical"},
     "http.calls": {"parse_address", "split_base_url"},
@@ -173,10 +133,6 @@ PURE = {
     "http.parameter_names": {"_folded_names"},
     "http.queries": {"_view"},
     "http.replies": {"_date"},
-    "features.pages.api_docs": {"self._page"},
-    "features.pages.feed_page": {"_code"},
-    "features.pages.frame": {"_environment"},
-    "features.pages.static_files": {"static_files"},
     "service.networks": {"network_of"},
     "service.syncing": {"endpoint", "is_own_endpoint"},
     "store.postgres_engine": {"_returning"},

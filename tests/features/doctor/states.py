@@ -1,0 +1,3 @@
+"""A check ends with its command, so its objects are short-lived (`unit/test_process_state.py`)."""
+
+SHORT_LIVED = ("",)

@@ -1,0 +1,10 @@
+"""What becomes of the state of this feature in memory when several processes run (`unit/test_process_state.py`)."""
+
+from support.process_state import OWNED
+
+STATES = {
+    "files.Puller": OWNED,  # PG-075
+    "planet.Planet": OWNED,  # PG-075
+}
+
+SHORT_LIVED = ("entries.py",)

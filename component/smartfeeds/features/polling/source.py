@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from smartfeeds.core.feed_address import AddressError, parse_address
+from smartfeeds.core.filters import FILTERS, LastChange
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.own_address import own_path
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
@@ -31,7 +32,11 @@ TOLD_AT_FIRST: Final = 10
 _NODE_CHARACTERS: Final = 200
 _DIGEST_LENGTHS: Final = (6, 12, 32)
 # The filters that compare what an entry contains; the others need the history of the item in its node.
-CONTENT_FILTERS: Final = frozenset({"author", "category", "q", "in-reply-to", "lang"})
+CONTENT_FILTERS: Final = frozenset(
+    row.name
+    for row in FILTERS.values()
+    if row.index is None or not any(row.index.change("", change) for change in LastChange)
+)
 
 
 class SourceState(Enum):

@@ -13,7 +13,8 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features.documents.ess import read_either, read_nno
 from smartfeeds.features.nno.entries import Aggregator
-from smartfeeds.features.nno.planet import LONGEST_PAUSE_S, Planet, PlanetSettings
+from smartfeeds.features.nno.planet import LONGEST_PAUSE_S, Planet
+from smartfeeds.features.nno.settings import NnoSettings
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.net.fetch import Fetcher, FetchLimits
@@ -33,13 +34,14 @@ def time():
 
 
 def planet_of(world, fetcher, time, urls, *, entries=3, owner=OWNER, every_s=EVERY_S, spread=1.0):
-    plan = PlanetSettings(NODE, tuple(urls), entries, every_s, jid(owner))
+    # Without checks, because some rounds have no address.
+    settings = NnoSettings.model_construct(node=NODE, urls=tuple(urls), entries=entries, every_s=every_s, owner=owner)
     began_s = time.clock()
     now_us = world.clock()
     tools = SourceTools(
         lambda: now_us + int((time.clock() - began_s) * US_PER_S), time.sleep, lambda: spread, aside=at_once
     )
-    return Planet(plan, world.service, fetcher, tools)
+    return Planet(settings, world.service, fetcher, tools)
 
 
 async def titles(world):

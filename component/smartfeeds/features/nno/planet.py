@@ -16,7 +16,7 @@ import structlog
 
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.consumers import Failure, next_failure
-from smartfeeds.core.jid import Jid
+from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
@@ -25,6 +25,7 @@ from smartfeeds.features.documents.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.features.nno.entries import Aggregator
 from smartfeeds.features.nno.files import Documents, EssSource, Puller, SourceFailure, source_failure
 from smartfeeds.features.nno.results import FullEntry
+from smartfeeds.features.nno.settings import NnoSettings
 from smartfeeds.features.polling.source_items import with_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import digest_id
@@ -53,18 +54,6 @@ def feeds_reader(node: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanetSettings:
-    """The settings of a node that fills itself: `urls` are addresses of ESS files, of NNO files, or of web pages that
-    link to such a file."""
-
-    node: str
-    urls: tuple[str, ...]
-    entries: int
-    every_s: float
-    owner: Jid
-
-
-@dataclass(frozen=True, slots=True)
 class PlanetRound:
     """The result of one round; `failed` are the addresses that gave nothing."""
 
@@ -76,14 +65,16 @@ class PlanetRound:
 class Planet:
     """Fills one node with the newest entries of other feeds."""
 
-    def __init__(self, plan: PlanetSettings, service: FeedService, fetch: HttpClient, tools: SourceTools) -> None:
-        self.plan = plan
+    def __init__(self, settings: NnoSettings, service: FeedService, fetch: HttpClient, tools: SourceTools) -> None:
+        self._settings = settings
+        domain = service.policy.domain
+        self._owner = parse_jid(settings.owner or domain) or Jid("", domain)
         self._service = service
         self._fetch = fetch
         self._tools = tools
-        self._backoff = Backoff(plan.every_s, max(plan.every_s, LONGEST_PAUSE_S))
+        self._backoff = Backoff(settings.every_s, max(settings.every_s, LONGEST_PAUSE_S))
         # A little less than a round, so that the first pause has ended when the next round begins.
-        self._url_backoff = replace(self._backoff, first_s=plan.every_s * 0.9)
+        self._url_backoff = replace(self._backoff, first_s=settings.every_s * 0.9)
         self._failures: dict[str, Failure] = {}  # by the address that is not requested before its next attempt
         self._pending: dict[str, FullEntry] = {}
         self._begun = False
@@ -102,24 +93,24 @@ class Planet:
                 result = await self.round()
             except SmartfeedsError as error:
                 failures += 1
-                _log.error("nno_round_failed", node=self.plan.node, reason=str(error))
+                _log.error("nno_round_failed", node=self._settings.node, reason=str(error))
             except Exception:  # noqa: BLE001 - the service goes on, whatever a feed of others makes of this
                 failures += 1
-                _log.exception("nno_round_failed", node=self.plan.node)
+                _log.exception("nno_round_failed", node=self._settings.node)
             else:
                 failures = 0
                 self._log_round(result)
             # The first pause is a normal round; only repeated failures make it longer.
             pause_s = self._backoff.pause_s(failures + 1, self._tools.spread()) if failures else 0.0
-            await self._tools.sleep(max(self.plan.every_s, pause_s))
+            await self._tools.sleep(max(self._settings.every_s, pause_s))
 
     def _log_round(self, result: PlanetRound) -> None:
         for url, failure in result.failed.items():
-            _log.warning("nno_source_failed", node=self.plan.node, url=shown(url), reason=failure.reason)
+            _log.warning("nno_source_failed", node=self._settings.node, url=shown(url), reason=failure.reason)
         published = result.published
         _log.info(
             "nno_round_done",
-            node=self.plan.node,
+            node=self._settings.node,
             added=published.added,
             changed=published.changed,
             downloads=result.downloads,
@@ -133,7 +124,7 @@ class Planet:
         now_us = self._tools.now_us()
         paused = {url for url, failure in self._failures.items() if failure.pause_s(now_us)}
         await asyncio.gather(*(self._refresh(url, failed) for url in self._sources if url not in paused))
-        aggregator = Aggregator(self.plan.entries)
+        aggregator = Aggregator(self._settings.entries)
         for source in self._sources.values():
             for file in source.files:
                 aggregator.add(file)
@@ -159,7 +150,7 @@ class Planet:
 
     async def _restore(self) -> Puller:
         """Begins with the documents that the last process has read. If the node is gone, it begins from nothing."""
-        node = self.plan.node
+        node = self._settings.node
 
         def read(tx: ReadTx, _context: Context) -> tuple[bool, list[Documents]]:
             readers = (ess_reader, feeds_reader, outline_reader)
@@ -169,7 +160,7 @@ class Planet:
         self._stored = self._documents(*documents)
         if exists:
             self._files, self._feeds, self._outline = documents
-        self._sources = {url: EssSource(url, self._files, self._tools.aside) for url in self.plan.urls}
+        self._sources = {url: EssSource(url, self._files, self._tools.aside) for url in self._settings.urls}
         self._puller = Puller(self._fetch, documents=self._feeds, aside=self._tools.aside)
         return self._puller
 
@@ -188,7 +179,7 @@ class Planet:
             for (reader, url), document in current.items():
                 if stored.get((reader, url)) != document:
                     tx.put_document(reader, url, document)
-            outline, node = (outline_reader(self.plan.node), ""), tx.node(self.plan.node)
+            outline, node = (outline_reader(self._settings.node), ""), tx.node(self._settings.node)
             if node is not None and stored.get(outline) != current.get(outline):
                 tx.mark_pages_changed(node.node_no)
 
@@ -209,14 +200,14 @@ class Planet:
         self, files: Documents, feeds: Documents, outline: Documents
     ) -> dict[tuple[str, str], KnownDocument]:
         """All documents by reader and address."""
-        node = self.plan.node
+        node = self._settings.node
         readers = {ess_reader(node): files, feeds_reader(node): feeds, outline_reader(node): outline}
         return {(name, url): document for name, documents in readers.items() for url, document in documents.items()}
 
     async def _refresh(self, url: str, failed: dict[str, SourceFailure]) -> None:
         try:
             latest_s = self._tools.now_us() // US_PER_S + AHEAD_S
-            await self._sources[url].refresh(self._fetch, self.plan.entries, latest_s)
+            await self._sources[url].refresh(self._fetch, self._settings.entries, latest_s)
         except (FetchError, FeedError) as error:
             failed[url] = source_failure(error)
         self._record(url, failed.get(url))
@@ -239,19 +230,25 @@ class Planet:
             return ImportCounts()
         buried = await self._service.read(self._buried)
         items = tuple(_item(name, full) for name, full in self._pending.items() if name not in buried)
-        result = await import_document(self._service, self.plan.node, FeedDocument("NNO", items=items), self.plan.owner)
+        result = await import_document(
+            self._service, self._settings.node, FeedDocument("NNO", items=items), self._owner
+        )
         self._begun = True
         for name, reason in result.skipped:
             full = self._pending[name]
             _log.warning(
-                "nno_entry_skipped", node=self.plan.node, feed=shown(full.feed_url), entry=full.item.id, reason=reason
+                "nno_entry_skipped",
+                node=self._settings.node,
+                feed=shown(full.feed_url),
+                entry=full.item.id,
+                reason=reason,
             )
         self._pending.clear()
         return result
 
     def _buried(self, tx: ReadTx, _context: Context) -> set[str]:
         """The ids of the new entries that the owner has retracted before."""
-        node = tx.node(self.plan.node)
+        node = tx.node(self._settings.node)
         if node is None:
             return set()
         stored = ((name, tx.item(node.node_no, name)) for name in self._pending)

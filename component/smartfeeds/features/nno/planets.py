@@ -3,8 +3,7 @@
 from functools import partial
 
 from smartfeeds.app.feature import Host, Running
-from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.features.nno.planet import Planet, PlanetSettings, ess_reader, feeds_reader
+from smartfeeds.features.nno.planet import Planet, ess_reader, feeds_reader
 from smartfeeds.features.nno.settings import NnoSettings
 from smartfeeds.features.polling.poller import PollClients
 from smartfeeds.features.polling.tools import SourceTools
@@ -27,9 +26,6 @@ async def _run(host: Host, section: NnoSettings) -> None:
 
 def planet_of(host: Host, section: NnoSettings) -> Planet:
     """Returns what fills the node of a section."""
-    domain = host.settings.component.jid
-    owner = parse_jid(section.owner or domain) or Jid("", domain)
-    plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
     clients = host.parts.get(PollClients)
     fetcher = clients.private if section.allow_private else clients.listed
-    return Planet(plan, host.service, fetcher, host.parts.get(SourceTools))
+    return Planet(section, host.service, fetcher, host.parts.get(SourceTools))

@@ -38,7 +38,8 @@ def escaped(text: str) -> str:
 
 def page() -> str:
     """Returns the man page."""
-    context = click.Context(program, info_name="smartfeeds")
+    # With the settings of the program: click gives each command its help option once, for the life of the process.
+    context = click.Context(program, info_name="smartfeeds", **program.context_settings)
     lines = [
         '.\\" Written by tools/man_page.py from the help texts of the commands.',
         f'.TH SMARTFEEDS 1 "" "smartfeeds {__version__}" "User Commands"',

@@ -68,9 +68,11 @@ class SqliteMemoryStore:
     def submit_read(self, work: Work) -> None:
         self._check_open()
         self._engine.begin_read()
-        work.run(self._reader)
-        self._reader.forget()
-        self._engine.end_read()
+        try:
+            work.run(self._reader)
+        finally:
+            self._reader.forget()
+            self._engine.end_read()
         asyncio.get_running_loop().call_soon(work.ended)
 
     async def write(
@@ -98,12 +100,14 @@ class SqliteMemoryStore:
         self._check_open()
         while True:
             self._engine.begin()
-            work.run(self._writer)
-            if work.error is None:
-                self._writer.settle()
-                self._engine.commit()
-            self._writer.forget()
-            self._engine.rollback()
+            try:
+                work.run(self._writer)
+                if work.error is None:
+                    self._writer.settle()
+                    self._engine.commit()
+            finally:
+                self._writer.forget()
+                self._engine.rollback()
             if work.error is None:
                 work.committed()
             if work.again is None:

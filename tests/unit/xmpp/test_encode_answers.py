@@ -7,6 +7,7 @@ from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.service import requests as r
 from smartfeeds.service.authorization import PendingNodes, ResentRequests
 from smartfeeds.service.discovery import ChangedNodes
+from smartfeeds.service.resources import ListAnswer
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
 from smartfeeds.xmpp.side import XmppSide
@@ -193,7 +194,7 @@ def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
     # Answers to what no pubsub stanza asks.
     others = {
         *(r.FeedPage, r.FileShown, r.ItemShown, r.NodeEnsured, r.PurgeBegun),
-        *(ChangedNodes, PendingNodes, ResentRequests),
+        *(ChangedNodes, ListAnswer, PendingNodes, ResentRequests),
     }
 
     # By name: a class with slots replaces the one that was declared, which may still exist. Features have encoders of

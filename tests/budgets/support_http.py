@@ -1,0 +1,252 @@
+"""Counts the work of a page over HTTP: Python calls, modules of the package, SQL statements.
+
+The service runs in the process of the test, with its own threads. A client in a thread that is not counted sends the
+requests over one connection, one after the other. What is counted is the difference between many requests and few,
+divided by the number of the additional ones, so what the service does once, or from time to time, counts for nothing.
+"""
+
+import asyncio
+import re
+import selectors
+import socket
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import aiosqlite
+from lxml import etree
+
+import smartfeeds
+from smartfeeds.app.config import settings_of
+from smartfeeds.app.lifecycle import App
+from smartfeeds.core.jid import ANONYMOUS, Jid
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.service.drafts import draft_of
+from smartfeeds.service.requests import CreateNode, FeedPage, Publish, PullFeed
+from smartfeeds.store.sqlite import SqliteStore, hop
+
+FEED = "comments"
+ITEMS = 200
+PAGE = 50
+FEW = 100  # requests; three times as many are compared with them
+DEAREST = 20  # modules that a failure names
+_PACKAGE = str(Path(smartfeeds.__file__).parent)
+_DOMAIN = "feeds.example.org"
+# A turn of the event loop. Whether a result of a thread comes in the same turn as something else is chance.
+_TURN = frozenset(
+    function.__code__
+    for function in (
+        asyncio.BaseEventLoop._run_once,
+        asyncio.BaseEventLoop.time,
+        asyncio.SelectorEventLoop._process_events,
+        selectors.DefaultSelector.select,
+    )
+)
+_LITERAL = re.compile(r"'[^']*'|\b[0-9]+\b")
+_OWNER = Jid("ann", "example.org", "home")
+_TEXT = "Rain in the west, sun in the east. " * 20
+_ENTRY = (
+    '<entry xmlns="http://www.w3.org/2005/Atom"><author><name>Ann</name></author><category term="reports"></category>'
+    '<content type="html">&lt;p&gt;{text}&lt;/p&gt;</content><id>tag:example.org,2026:{number}</id>'
+    "<published>2026-01-02T08:00:00Z</published><title>Report {number}</title>"
+    "<updated>2026-01-02T08:00:00Z</updated></entry>"
+)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What requests took together: Python calls by code, and the texts of SQL statements."""
+
+    calls: Counter[CodeType] = field(default_factory=Counter)
+    statements: Counter[str] = field(default_factory=Counter)
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        difference = Counts(Counter(self.calls), Counter(self.statements))
+        difference.calls.subtract(other.calls)
+        difference.statements.subtract(other.statements)
+        return difference
+
+
+@dataclass(frozen=True, slots=True)
+class PageWork:
+    """The work of one page."""
+
+    calls: float
+    modules: dict[str, float]  # of the package, with their calls
+    statements: dict[str, float]
+    all_modules: dict[str, float]
+
+    @classmethod
+    def of(cls, counts: Counts, pages: int) -> "PageWork":
+        """The work of one of so many pages."""
+        by_file: Counter[str] = Counter()
+        for code, number in counts.calls.items():
+            if code not in _TURN:
+                by_file[code.co_filename] += number
+        each = {name: number / pages for name, number in by_file.items() if number >= pages / 2}
+        short = {name.rpartition("site-packages/")[2].removeprefix(f"{_PACKAGE}/"): n for name, n in each.items()}
+        own = {name.removeprefix(f"{_PACKAGE}/"): n for name, n in each.items() if name.startswith(_PACKAGE)}
+        statements = {text: number / pages for text, number in counts.statements.items() if number >= pages / 2}
+        return cls(sum(each.values()), own, statements, short)
+
+    @property
+    def statement_count(self) -> float:
+        """The number of SQL statements."""
+        return sum(self.statements.values())
+
+    @property
+    def report(self) -> str:
+        """The figures with the modules that take most calls, and the statements."""
+        dearest = sorted(self.all_modules.items(), key=lambda row: -row[1])[:DEAREST]
+        return "\n".join(
+            [
+                f"a page takes {self.calls:.0f} Python calls, {len(self.modules)} modules of the package and "
+                f"{self.statement_count:.1f} statements",
+                *(f"{number:8.1f} {name}" for name, number in dearest),
+                *(f"{number:8.1f} {text}" for text, number in self.statements.items()),
+                f"modules: {', '.join(sorted(self.modules))}",
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HttpWork:
+    """A running service with a feed, and its client."""
+
+    app: App
+    positions: Sequence[str]  # of all items, oldest first
+    client: ThreadPoolExecutor
+
+    async def of_page(self, accept: str) -> PageWork:
+        """The work of a page of 50 that nobody has requested before, of items that were read before."""
+        requests = self._requests(accept)
+        await self._send(requests)  # what is imported and cached at the first use is not counted
+        few, many = requests[:FEW], [*requests[:FEW]] * 3
+        before = await self._counted(few)
+        return PageWork.of(await self._counted(many) - before, len(many) - len(few))
+
+    def _requests(self, accept: str) -> list[bytes]:
+        starts = self.positions[: ITEMS - PAGE]
+        head = f"Host: 127.0.0.1\r\nAccept: {accept}\r\n\r\n"
+        return [f"GET /feeds/{FEED}/?max={PAGE}&since={start} HTTP/1.1\r\n{head}".encode() for start in starts]
+
+    async def _counted(self, requests: Sequence[bytes]) -> Counts:
+        assert isinstance(self.app.service.store, SqliteStore)
+        async with _counting(self.app.service.store._connections) as counts:
+            await self._send(requests)
+        return counts()
+
+    async def _send(self, requests: Sequence[bytes]) -> None:
+        assert self.app.site is not None
+        port = self.app.site.listener.port
+        await asyncio.get_running_loop().run_in_executor(self.client, _exchange, port, requests)
+
+
+@asynccontextmanager
+async def http_work(folder: Path) -> AsyncIterator[HttpWork]:
+    """A service with a feed of 200 items of 1 KB, and a client."""
+    sections: dict[str, Any] = {
+        "component": {"jid": _DOMAIN, "link": "off", "secret": "secret"},
+        "store": {"url": f"sqlite:///{folder}/feeds.db"},
+        "http": {"listen": "127.0.0.1:0"},
+    }
+    app = App(settings_of(**sections))
+    await app.start()
+    client = ThreadPoolExecutor(1)
+    try:
+        await asyncio.get_running_loop().run_in_executor(client, int)  # its thread starts before any thread is counted
+        await _fill(app)
+        await app.tasks.stop()  # what runs from time to time
+        yield HttpWork(app, await _positions(app), client)
+    finally:
+        client.shutdown()
+        await app.stop()
+
+
+async def _fill(app: App) -> None:
+    await app.service.handle(CreateNode(_OWNER, _DOMAIN, FEED))
+    for number in range(ITEMS):
+        draft = draft_of(etree.fromstring(_ENTRY.format(text=_TEXT, number=number)))
+        await app.service.handle(Publish(_OWNER, _DOMAIN, FEED, f"item-{number}", draft))
+    while await app.service.store.index_some(ITEMS):
+        pass
+
+
+async def _positions(app: App) -> list[str]:
+    positions: list[str] = []
+    for number in range(ITEMS):
+        since = positions[-1] if positions else ""
+        request = PullFeed(ANONYMOUS, _DOMAIN, FEED, page=ResultSetRequest("1", since))
+        answer = await app.service.handle(request)
+        assert isinstance(answer, FeedPage) and answer.page is not None and answer.page.result_set is not None
+        assert answer.page.result_set.last is not None, number
+        positions.append(answer.page.result_set.last)
+    return positions
+
+
+@asynccontextmanager
+async def _counting(connections: Sequence[aiosqlite.Connection]) -> AsyncIterator[Callable[[], Counts]]:
+    """Counts in the thread of the event loop, in those of the connections, and in threads that start meanwhile."""
+    by_thread: list[defaultdict[CodeType, int]] = []
+    statements: list[str] = []
+
+    def profile() -> Callable[[FrameType, str, Any], None]:
+        calls: defaultdict[CodeType, int] = defaultdict(int)
+        by_thread.append(calls)
+
+        def note(frame: FrameType, event: str, _arg: Any) -> None:
+            if event == "call":
+                calls[frame.f_code] += 1
+
+        return note
+
+    def counts() -> Counts:
+        # Statements within a statement, such as those of the full-text index, begin with a comment.
+        total = Counts(statements=Counter(_LITERAL.sub("?", text) for text in statements if text[:2] != "--"))
+        for calls in by_thread:
+            total.calls.update(calls)
+        return total
+
+    for connection in connections:
+        await connection.set_trace_callback(statements.append)
+        await hop(connection, sys.setprofile, profile())
+    threading.setprofile(lambda *_event: sys.setprofile(profile()))
+    sys.setprofile(profile())
+    try:
+        yield counts
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        for connection in connections:
+            await hop(connection, sys.setprofile, None)
+            await connection.set_trace_callback(None)
+
+
+def _exchange(port: int, requests: Sequence[bytes]) -> None:
+    """Sends each request when the response to the one before it has arrived. Raises AssertionError for an error."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        data = b""
+        for request in requests:
+            connection.sendall(request)
+            while (end := data.find(b"\r\n\r\n")) < 0:
+                data += _read(connection)
+            head, data = data[:end].decode(), data[end + 4 :]
+            assert head.startswith("HTTP/1.1 200 "), head
+            length = int(head.partition("Content-Length: ")[2].partition("\r\n")[0])
+            while len(data) < length:
+                data += _read(connection)
+            assert data.count(b"item-") == PAGE, data[:500]
+            data = data[length:]
+
+
+def _read(connection: socket.socket) -> bytes:
+    data = connection.recv(1 << 20)
+    assert data, "the service has closed the connection"
+    return data

@@ -1,0 +1,41 @@
+"""The work of a page over HTTP stays within its budget: Python calls, modules of the package, SQL statements.
+
+Each limit is what a page takes now. A change that makes a page cheaper lowers it; one that makes it dearer needs a
+reason.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from budgets.support_http import http_work
+
+# For other versions of the libraries.
+MARGIN = 1.02
+
+
+class Budget(NamedTuple):
+    """The most that a page may take."""
+
+    calls: int
+    modules: int  # goal: 30
+    statements: int  # goal: 3, BEGIN and ROLLBACK included
+
+
+@pytest.mark.parametrize(
+    ("accept", "budget"),
+    [
+        pytest.param("application/atom+xml", Budget(1_429, 61, 9), id="atom"),
+        pytest.param("application/json", Budget(833, 56, 9), id="json"),
+    ],
+)
+async def test_a_page_stays_within_its_budget(tmp_path: Path, accept: str, budget: Budget) -> None:
+    async with http_work(tmp_path) as work:
+        page = await work.of_page(accept)
+    within = (
+        page.calls <= budget.calls * MARGIN
+        and len(page.modules) <= budget.modules
+        and page.statement_count <= budget.statements * MARGIN
+    )
+    assert within, f"the budget is {budget}\n{page.report}"

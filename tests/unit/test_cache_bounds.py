@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "component" / "smartfeeds"
 PAGE = (Path(__file__).parents[2] / "docs" / "operator.md").read_text("utf-8")
 MIB = 1024 * 1024
 HTTP_CACHES = {
-    "JSON of items": encode.CACHE_BYTES,
+    "items as JSON and Atom": encode.CACHE_BYTES,
     "pages of feeds for programs, and documents for feed readers": feeds.CACHE_BYTES,
     "web pages of items": writer.CACHE_BYTES,
     "items in web pages of feeds": feed_page.CACHE_BYTES,

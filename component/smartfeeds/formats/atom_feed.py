@@ -22,6 +22,7 @@ from smartfeeds.formats.payload import with_uris
 from smartfeeds.formats.readable import readable
 from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
 
+END_OF_FEED = b"</feed>\n"
 _LINK_TYPES = {
     **dict.fromkeys(("self", "next"), ' type="application/atom+xml"'),
     "alternate": ' type="text/html"',
@@ -83,10 +84,15 @@ def write_feed(head: FeedHead, items: Iterable[Item], *, keys: bool = True, whol
     because FeedSync merges them as they are. For the same reason the feed has no authors then: its entries would
     inherit them (4.2.1).
     """
-    yield _head(head if whole else replace(head, channel=replace(head.channel, authors=())))
+    yield start_of_feed(head, whole=whole)
     for item in items:
-        yield _entry(head, item, keys=keys, whole=whole) + b"\n"
-    yield b"</feed>\n"
+        yield entry_of_feed(head, item, keys=keys, whole=whole)
+    yield END_OF_FEED
+
+
+def start_of_feed(head: FeedHead, *, whole: bool = True) -> bytes:
+    """The first piece of `write_feed`."""
+    return _head(head if whole else replace(head, channel=replace(head.channel, authors=())))
 
 
 def write_entry(item: Item, byline: str = "", address: str = "") -> bytes:
@@ -143,7 +149,8 @@ def _head(head: FeedHead) -> bytes:
     return own + b"".join(extension + b"\n" for extension in channel.extensions)
 
 
-def _entry(head: FeedHead, item: Item, *, keys: bool, whole: bool) -> bytes:
+def entry_of_feed(head: FeedHead, item: Item, *, keys: bool = False, whole: bool = True) -> bytes:
+    """The piece of `write_feed` with an item."""
     payload = _as_entry(item)
     simple = head.for_readers and not item.deleted
     if simple:
@@ -151,7 +158,7 @@ def _entry(head: FeedHead, item: Item, *, keys: bool, whole: bool) -> bytes:
     elif whole:
         payload = with_uris(payload)
     added = completion(payload, head.byline, head.entry_address(item.id), linked=simple) if whole else b""
-    return with_child(payload, added + id_mark(item.id) + (keys_mark(item) if keys else b""))
+    return with_child(payload, added + id_mark(item.id) + (keys_mark(item) if keys else b"")) + b"\n"
 
 
 def _as_entry(item: Item) -> bytes:

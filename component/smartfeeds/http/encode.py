@@ -1,9 +1,9 @@
 """Pages of a feed as JSON ActivityStreams and Atom, and JSON-P around both (SF-058 to SF-072; A-09, A-12, A-35).
 
-Items are stored as Atom, and an Atom page joins their bytes. The JSON of an item is written once and cached.
+Items are stored as Atom. An item is written once in each form and cached, and a page joins these bytes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import quote
@@ -14,20 +14,22 @@ from smartfeeds.core.options import SSE
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import Order
 from smartfeeds.formats.activity import write_activity
-from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.atom_feed import END_OF_FEED, FeedHead, entry_of_feed, start_of_feed
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.formats.representation import Representation
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.http.byte_cache import ByteCache
+from smartfeeds.http.conditions import representation_mark
 from smartfeeds.http.queries import ALL, FeedQuery
 from smartfeeds.http.sync_json import write_shared
 from smartfeeds.service.requests import FeedPage, ItemShown
 from smartfeeds.sync.sharing import NO_SHARING, FeedWindow, RelatedFeed, RelatedKind, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
-# The items of a feed of 10,000 entries of 1 KB fit. If a half of them fits, a page costs 0.8 ms instead of 0.02 ms.
+# The items of a feed of 10,000 entries of 1 KB fit. To write 50 items takes 5 ms as JSON and 1 ms as Atom, and to get
+# them from the cache 0.03 ms.
 CACHE_BYTES = 16 * 1024 * 1024
 _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
@@ -139,7 +141,7 @@ def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
     head = head_of_node(answer.node, place.base_url, entry_prefix, hub_url, cloud)
     return replace(
         head,
-        updated_us=max((item.modified_us for item in items), default=head.updated_us),
+        updated_us=max([item.modified_us for item in items], default=head.updated_us),
         next_link=place.next_url(answer),
         total=total_of(answer),
         last_cursor=last_cursor(answer, place.query),
@@ -152,10 +154,10 @@ def is_comments(node: Node) -> bool:
 
 
 class Encoder:
-    """Writes pages as documents, and caches the JSON of the items that are read most."""
+    """Writes pages as documents, and caches the items that are read most as JSON and as Atom."""
 
     def __init__(self) -> None:
-        self._activities: ByteCache[tuple[int, int, int, str, bool, bool], bytes] = ByteCache(CACHE_BYTES)
+        self._entries: ByteCache[tuple[str, int, int, str, bool], bytes] = ByteCache(CACHE_BYTES)
 
     def json(self, answer: FeedPage, place: PageAddress) -> bytes:
         """A collection (SF-060 to SF-065)."""
@@ -168,28 +170,41 @@ class Encoder:
             "url": place.base_url,
             **{name: text for name, text in links.items() if text},
         }
-        sync = answer.view.sync
-        joined = b",".join([self.activity(answer.node, item, sync=sync) for item in items])
-        return dump_json(head)[:-1] + b',"items":[' + joined + b"]}"
+        joined = b",".join(self._activities(answer.node, items, sync=answer.view.sync))
+        return b'%b,"items":[%b]}' % (dump_json(head)[:-1], joined)
 
     def atom(self, answer: FeedPage, place: PageAddress) -> bytes:
         """A feed document (SF-066 to SF-071)."""
         whole = not answer.view.sync
-        head, *pieces = write_feed(head_of(answer, place), items_of(answer), keys=False, whole=whole)
+        head = head_of(answer, place)
+        # What an entry depends on besides its item.
+        shape = representation_mark("atom", answer.node.node_no, head.byline, head.entry_prefix, whole)
+        entries = self._written(shape, items_of(answer), lambda item: entry_of_feed(head, item, whole=whole))
         sharing = sharing_of(answer, place, "atom")
-        return b"".join((head, write_sharing(sharing) + b"\n" if sharing != NO_SHARING else b"", *pieces))
+        written_sharing = write_sharing(sharing) + b"\n" if sharing != NO_SHARING else b""
+        return b"".join((start_of_feed(head, whole=whole), written_sharing, *entries, END_OF_FEED))
 
     def activity(self, node: Node, item: Item, *, sync: bool = False) -> bytes:
         """One item as JSON, with `sync` including the sync data in its payload."""
-        key = (node.node_no, item.item_no, item.modified_us, item.id, sync, item.left)
-        activity = self._activities.get(key)
-        if activity is None:
-            comments = is_comments(node)
-            activity = (
-                write_shared(item, comments=comments) if sync else write_activity(read_entry(item), comments=comments)
-            )
-            self._activities.put(key, activity, len(activity))
-        return activity
+        return self._activities(node, (item,), sync=sync)[0]
+
+    def _activities(self, node: Node, items: Sequence[Item], *, sync: bool) -> list[bytes]:
+        comments = is_comments(node)
+        shape = representation_mark("json", node.node_no, sync, comments)
+        if sync:
+            return self._written(shape, items, lambda item: write_shared(item, comments=comments))
+        return self._written(shape, items, lambda item: write_activity(read_entry(item), comments=comments))
+
+    def _written(self, shape: str, items: Sequence[Item], write: Callable[[Item], bytes]) -> list[bytes]:
+        """The items in a form, those of the cache and new ones. Two forms of an item have different shapes."""
+        keys = [(shape, item.item_no, item.modified_us, item.id, item.left) for item in items]
+        entries = []
+        for key, item, entry in zip(keys, items, self._entries.get_all(keys), strict=True):
+            if entry is None:
+                entry = write(item)
+                self._entries.put(key, entry, len(entry))
+            entries.append(entry)
+        return entries
 
 
 def sharing_of(answer: FeedPage, place: PageAddress, suffix: str) -> Sharing:

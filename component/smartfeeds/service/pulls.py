@@ -270,8 +270,11 @@ def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[
 
 def _surely_within(items: list[Item], limit_bytes: int) -> bool:
     """Whether the items fit even if every character is escaped. True for nearly every page, and cheap."""
+    payloads = [item.payload for item in items]
+    if sum(map(len, payloads)) > limit_bytes:
+        return False
     characters = sum([len(item.id) + len(item.publisher) for item in items])
-    return surely_fits(characters, len(items), limit_bytes - sum([wire_bytes(item.payload) for item in items]))
+    return surely_fits(characters, len(items), limit_bytes - wire_bytes(b"".join(payloads)))
 
 
 def surely_fits(characters: int, entries: int, limit_bytes: int) -> bool:

@@ -13,6 +13,15 @@ def test_kept_is_bounded_by_bytes_and_the_longest_unused_goes_first() -> None:
     assert kept.size_bytes == 3 * (ENTRY_BYTES + 100)
 
 
+def test_several_values_become_the_most_recently_used() -> None:
+    kept: ByteCache[str, bytes] = ByteCache(3 * (ENTRY_BYTES + 100))
+    for key in "abc":
+        kept.put(key, key.encode(), 100)
+    assert kept.get_all("axb") == [b"a", None, b"b"]
+    kept.put("d", b"d", 100)
+    assert kept.get_all("abcd") == [b"a", b"b", None, b"d"]
+
+
 def test_kept_replaces_and_drops_with_their_bytes() -> None:
     kept: ByteCache[str, str] = ByteCache(10_000)
     kept.put("a", "long", 4_000)

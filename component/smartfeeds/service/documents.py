@@ -1,7 +1,5 @@
 """Pages with what the feed says of itself, for wires whose answers are documents (Smart Feeds, HTTP Pull)."""
 
-from dataclasses import replace
-
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, Slice
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import PagePlan
@@ -9,8 +7,8 @@ from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.view import BARE, SMART, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node, view_of
-from smartfeeds.service.pulls import edge_of, key_of, read_page
-from smartfeeds.service.requests import FeedOrigin, FeedPage, Page, PullFeed, ResultSet
+from smartfeeds.service.pulls import key_of, read_page
+from smartfeeds.service.requests import FeedOrigin, FeedPage, Page, PullFeed
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
 
@@ -26,8 +24,8 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         return FeedPage(node, view, version, public)
     if (behind := index_first(tx, node, view)) is not None:
         return behind
-    page_plan = replace(context.policy.plan(request.page), index=True)
-    items, result_set = read_page(tx, context, node, view, page_plan)
+    page_plan = context.policy.plan(request.page)
+    items, result_set, more = read_page(tx, context, node, view, page_plan, look=True)
     # An item without content has no form that readers of documents understand. Its cursor stays in the result set.
     whole = tuple([item for item in items if not item.damaged])
     page = Page(request.node, whole, result_set, node.options.shows_publisher)
@@ -35,7 +33,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     if not items:
         return FeedPage(node, view, version, public, page, origins=origins_of(tx, context, node, view), outline=outline)
     before = None
-    if request.both_sides and result_set.index != 0:
+    if request.both_sides:
         edge = Edge(key_of(view.order, items[0]), items[0].item_no - 1)
         before = next(iter(tx.slice(node.node_no, Slice(view, 1, before=edge, newest=True))), None)
     return FeedPage(
@@ -44,7 +42,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         version,
         public,
         page,
-        newer=_newer(tx, context, located, page_plan, result_set, items),
+        newer=_newer(tx, node, view, page_plan, items) if more is None else more,
         older=before is not None,
         before_us=None if before is None else key_of(view.order, before),
         origins=origins_of(tx, context, node, view),
@@ -98,18 +96,9 @@ def version_of(node: Node) -> str:
     return f"{node.created_us}.{node.last_modified_us}.{node.audience // AUDIENCE_CHANGE}"
 
 
-def _newer(
-    tx: ReadTx,
-    context: Context,
-    located: LocatedNode,
-    page_plan: PagePlan,
-    result_set: ResultSet,
-    items: tuple[Item, ...],
-) -> bool:
-    """Whether there are items behind the last one; of a range that is read forwards, within it."""
-    if result_set.index is not None and result_set.count is not None and page_plan.before is None:
-        return result_set.index + len(items) < result_set.count
-    node, view = located.node, located.view
-    before = None if page_plan.newest else edge_of(tx, context, node, view, page_plan.before, newer_side=False)
+def _newer(tx: ReadTx, node: Node, view: View, page_plan: PagePlan, items: tuple[Item, ...]) -> bool:
+    """Whether there are items behind the last one of a page that was read from the newer end."""
+    if page_plan.before is None:
+        return False
     after = Edge(key_of(view.order, items[-1]), items[-1].item_no)
-    return bool(tx.slice(node.node_no, Slice(view, 1, after=after, before=before)))
+    return bool(tx.slice(node.node_no, Slice(view, 1, after=after)))

@@ -6,6 +6,7 @@ count and its index come from one snapshot.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind, Slice
@@ -25,6 +26,7 @@ from smartfeeds.store.base import ReadTx
 # costs nothing.
 COUNTED_INDEX = 1_000
 STEP_ITEMS = 100  # items that one statement reads
+NEAR_ITEMS = 8  # with the key of a cursor, up to its own: so few are read with the page behind it
 PLAIN_CHARACTERS = 64
 LONGEST_WRITTEN = 6  # bytes of one character in an attribute: &quot;
 ENTRY_BYTES = 60  # about what surrounds the texts of an entry
@@ -46,7 +48,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
         return Page(name, items_by_id(tx, context, located, request.item_ids), None, publishers)
     view, descending = ordered_view(located.view, request.order_by)
     page_plan = context.policy.plan(request.page, request.max_items, descending=descending)
-    items, result_set = read_page(tx, context, located.node, view, page_plan)
+    items, result_set, _ = read_page(tx, context, located.node, view, page_plan)
     truncated = result_set.is_longer_than(len(items))
     return Page(name, items, result_set if page_plan.always_result_set or truncated else None, publishers)
 
@@ -82,14 +84,55 @@ def _neighbours(tx: ReadTx, located: LocatedNode, item: Item) -> tuple[Item | No
     return next(iter(older), None), next(iter(newer), None)
 
 
-def read_page(
-    tx: ReadTx, context: Context, node: Node, view: View, page_plan: PagePlan
-) -> tuple[tuple[Item, ...], ResultSet]:
-    """The items of a plan in the order they are shown, and the result set that describes them.
+class PageRead(NamedTuple):
+    """The items of a plan in the order they are shown, and the result set that describes them. `more`: the range of the
+    plan has more items behind the last one; None if nobody has asked, or if the page was read from the newer end."""
 
-    The caller has checked `index_first`.
-    """
-    return read_between(tx, context, node, view, page_plan, *edges_of(tx, context, node, view, page_plan))
+    items: tuple[Item, ...]
+    result_set: ResultSet
+    more: bool | None = None
+
+
+class _Rows(NamedTuple):
+    """The first rows of a page, from behind the edge `after`."""
+
+    after: Edge
+    items: list[Item]
+
+
+def read_page(
+    tx: ReadTx, context: Context, node: Node, view: View, page_plan: PagePlan, *, look: bool = False
+) -> PageRead:
+    """Reads the page of a plan. With `look` it reads whether items follow, and no index that costs a statement. The
+    caller has checked `index_first`."""
+    if (cursor := _cursor_before(view, page_plan)) is not None:
+        rows = _rows_behind(tx, context, node, view, page_plan.limit + look, cursor)
+        return _page_between(tx, context, node, view, page_plan, rows.after, None, rows.items, look=look)
+    after, before = edges_of(tx, context, node, view, page_plan)
+    return _page_between(tx, context, node, view, page_plan, after, before, look=look)
+
+
+def _cursor_before(view: View, page_plan: PagePlan) -> Cursor | None:
+    """The cursor right before a page, if one statement can read the items of its key and those of the page: the view
+    shows all items, and few have the key."""
+    if page_plan.after is None or page_plan.before is not None or page_plan.newest or page_plan.offset:
+        return None
+    if view.filtered or view.hides_tombstones or not 0 < page_plan.limit <= STEP_ITEMS:
+        return None
+    position = parse_position(page_plan.after, view)
+    cursor = position.later if isinstance(position, AtCursor) else None
+    return cursor if cursor is not None and cursor.checksum and cursor.offset < NEAR_ITEMS else None
+
+
+def _rows_behind(tx: ReadTx, context: Context, node: Node, view: View, limit: int, cursor: Cursor) -> _Rows:
+    """The items behind that of a cursor if its checksum matches, else those from its time on (SF-108)."""
+    start = time_edge(cursor.key_us, newer_side=True)
+    with_key = cursor.offset + 1
+    items = tx.slice(node.node_no, Slice(view, limit + with_key, start))
+    if matches(cursor, [item.id for item in items[:with_key] if key_of(view.order, item) == cursor.key_us]):
+        return _Rows(beside(cursor.key_us, items[cursor.offset].item_no, newer_side=True), items[with_key:])
+    context.degraded.add(cursor)
+    return _Rows(start, items[:limit])
 
 
 def edges_of(
@@ -110,44 +153,67 @@ def read_between(
     before: Edge | None,
 ) -> tuple[tuple[Item, ...], ResultSet]:
     """The page of `read_page` between two edges. The count is that of the whole view."""
+    page = _page_between(tx, context, node, view, page_plan, after, before)
+    return page.items, page.result_set
+
+
+def _page_between(
+    tx: ReadTx,
+    context: Context,
+    node: Node,
+    view: View,
+    page_plan: PagePlan,
+    after: Edge | None,
+    before: Edge | None,
+    rows: list[Item] | None = None,
+    *,
+    look: bool = False,
+) -> PageRead:
     if not page_plan.limit:
-        return (), ResultSet(tx.bounded_count(node.node_no, view))
+        return PageRead((), ResultSet(tx.bounded_count(node.node_no, view)))
     window = Slice(view, page_plan.limit, after, before, page_plan.newest, page_plan.offset)
-    items, ended = _read_items(tx, context, node, window)
+    items, ended = _read_items(tx, context, node, window, rows, look=look and not window.newest)
     whole = ended and after is before is None and not page_plan.offset
     count = len(items) if whole else tx.bounded_count(node.node_no, view)
     if not items:
-        return (), ResultSet(count)
-    index = _index(tx, node, window, items, count) if page_plan.index or view.smart else None
-    first, last = _uids(tx, node, view, page_plan, items, spans=context.policy.span_cursors)
+        return PageRead((), ResultSet(count))
+    index = None if look or not (page_plan.index or view.smart) else _index(tx, node, window, items, count)
+    first, last = _uids(tx, node, window, page_plan, items, spans=context.policy.span_cursors)
     if page_plan.descending:
         items.reverse()
         first, last = last, first
         index = None if index is None or count is None else count - index - len(items)
-    return tuple(items), ResultSet(count, first, last, index)
+    more = not ended if look and not page_plan.newest else None
+    return PageRead(tuple(items), ResultSet(count, first, last, index), more)
 
 
-def _read_items(tx: ReadTx, context: Context, node: Node, window: Slice) -> tuple[list[Item], bool]:
+def _read_items(
+    tx: ReadTx, context: Context, node: Node, window: Slice, rows: list[Item] | None = None, *, look: bool = False
+) -> tuple[list[Item], bool]:
     """The items of a page, as many as one stanza may carry, and whether the store has no more of them.
 
-    Steps of STEP_ITEMS avoid reading many items that do not fit into the stanza.
+    Steps of STEP_ITEMS avoid reading many items that do not fit into the stanza. `rows` are those of the first step if
+    they were read already. With `look` each step reads one more, so that a page is known to end with the view.
     """
     view, newest, limit_bytes = window.view, window.newest, context.policy.page_bytes
     after, before, offset = window.after, window.before, window.offset
     items: list[Item] = []
     while len(items) < window.limit:
         step = min(STEP_ITEMS, window.limit - len(items))
-        rows = tx.slice(node.node_no, Slice(view, step, after, before, newest, offset))
+        if rows is None:
+            rows = tx.slice(node.node_no, Slice(view, step + look, after, before, newest, offset))
+        ended = len(rows) < step + look
+        del rows[step:]  # `look` is for pages from the older end
         if view.sync or view.filtered or True in [item.damaged for item in rows]:
             rows = [shown(context, node, view, item) for item in rows]
         items = rows + items if newest else items + rows
         fitting_items = _within_bytes(items, limit_bytes, newest=newest)
-        if len(fitting_items) < len(items) or len(rows) < step:
-            return fitting_items, len(fitting_items) == len(items)
+        if len(fitting_items) < len(items) or ended:
+            return fitting_items, ended and len(fitting_items) == len(items)
         end = items[0] if newest else items[-1]
         edge = Edge(key_of(view.order, end), end.item_no - newest)
         after, before = (after, edge) if newest else (edge, before)
-        offset = 0
+        offset, rows = 0, None
     return items, False
 
 
@@ -319,12 +385,30 @@ def _index(tx: ReadTx, node: Node, window: Slice, items: list[Item], count: int 
 
 
 def _uids(
-    tx: ReadTx, node: Node, view: View, page_plan: PagePlan, items: list[Item], *, spans: bool
+    tx: ReadTx, node: Node, window: Slice, page_plan: PagePlan, items: list[Item], *, spans: bool
 ) -> tuple[str, str]:
-    first = cursor_of(tx, node.node_no, view.order, items[0])
+    first = _cursor_in(tx, node, window, items, 0)
     if len(items) == 1:
         return f"cursor:{first}", f"cursor:{first}"
-    last = cursor_of(tx, node.node_no, view.order, items[-1])
-    if spans and page_plan.spans and not view.smart:
+    last = _cursor_in(tx, node, window, items, len(items) - 1)
+    if spans and page_plan.spans and not window.view.smart:
         return f"cursor:{first}{SPAN}{last}", f"cursor:{last}{SPAN}{first}"
     return f"cursor:{first}", f"cursor:{last}"
+
+
+def _cursor_in(tx: ReadTx, node: Node, window: Slice, items: list[Item], place: int) -> str:
+    """The cursor of an item of a page. If the page has all items with its key up to it, the store is not asked."""
+    order, item = window.view.order, items[place]
+    key_us = key_of(order, item)
+    start = place
+    while start and key_of(order, items[start - 1]) == key_us:
+        start -= 1
+    after = window.after
+    # Right before the page is an item with another key, or nothing.
+    begins = not (window.newest or window.offset) and (after is None or after.key_us < key_us)
+    shows_all = not (window.view.filtered or window.view.hides_tombstones)
+    group = items[start : place + 1]
+    # The id of a damaged item may be damaged, too.
+    if shows_all and (start or begins) and True not in [item.damaged for item in group]:
+        return format_cursor(order, key_us, [item.id for item in group])
+    return cursor_of(tx, node.node_no, order, item)

@@ -230,6 +230,8 @@ class SqliteEngine:
             return []
         if after and before and after.key_us == before.key_us:
             return [(f"{key} = ? AND item_no > ? AND item_no <= ?", [after.key_us, after.item_no, before.item_no])]
+        if after and before is None and after.item_no < 0:
+            return [(f"{key} >= ?", [after.key_us])]  # all items with the key
         first = [(f"{key} = ? AND item_no > ?", [after.key_us, after.item_no])] if after else []
         last = [(f"{key} = ? AND item_no <= ?", [before.key_us, before.item_no])] if before else []
         bounds = [(f"{key} {sign} ?", edge.key_us) for sign, edge in ((">", after), ("<", before)) if edge]

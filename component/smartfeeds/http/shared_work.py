@@ -18,27 +18,37 @@ class SharedWork(Generic[Key, Asker, Result]):
     def __init__(self, work: Callable[[Key, Asker], Awaitable[Result]]) -> None:
         self._work = work
         self._next: dict[Key, asyncio.Task[Result]] = {}
-        self._running: dict[Key, asyncio.Task[Result]] = {}
+        # The runs. The future is done at the end of a run; None while no caller waits for it.
+        self._running: dict[Key, asyncio.Future[None] | None] = {}
 
     async def get(self, key: Key, asker: Asker) -> Result:
         """The result of a run that begins after this call."""
         task = self._next.get(key)
         if task is None:
-            task = self._next[key] = asyncio.get_running_loop().create_task(self._run(key, asker))
+            if key not in self._running:
+                return await self._run(key, asker)  # nobody to share with: no task
+            task = self._next[key] = asyncio.get_running_loop().create_task(self._run_next(key, asker))
             task.add_done_callback(_look_at)
         # A caller that is cancelled must not cancel the run for the others.
         return await asyncio.shield(task)
 
     async def _run(self, key: Key, asker: Asker) -> Result:
-        running = self._running.get(key)
-        if running is not None:
-            await asyncio.wait((running,))
-        # A caller that comes from here on gets the next run.
-        self._running[key] = self._next.pop(key)
+        self._running[key] = None
         try:
             return await self._work(key, asker)
         finally:
-            del self._running[key]
+            if (ended := self._running.pop(key)) is not None and not ended.done():
+                ended.set_result(None)
+
+    async def _run_next(self, key: Key, asker: Asker) -> Result:
+        try:
+            while key in self._running:
+                ended = self._running[key] = self._running[key] or asyncio.get_running_loop().create_future()
+                await ended
+        finally:
+            # A caller that comes from here on gets the next run.
+            del self._next[key]
+        return await self._run(key, asker)
 
 
 def _look_at(task: "asyncio.Task[Result]") -> None:

@@ -26,12 +26,12 @@ class Works:
 async def test_sharing_those_who_come_while_a_work_runs_share_the_next_one() -> None:
     """Nobody gets what was found out before he asked."""
     works = Works()
-    early = [works.ask(), works.ask()]
+    early = works.ask()
     first = await works.begun.get()
     late = [works.ask(), works.ask(), works.ask()]
     await asyncio.sleep(0)
     first.set_result(1)
-    assert await asyncio.gather(*early) == [1, 1]
+    assert await early == 1
     second = await works.begun.get()
     second.set_result(2)
     assert await asyncio.gather(*late) == [2, 2, 2]
@@ -52,21 +52,29 @@ async def test_sharing_different_works_do_not_wait_for_each_other() -> None:
 async def test_sharing_a_failure_is_told_to_all_and_the_next_one_begins_anew() -> None:
     """Nothing is kept of a work that has ended."""
     works = Works()
-    asked = [works.ask(), works.ask()]
-    (await works.begun.get()).set_exception(ValueError("the reason"))
-    assert [str(found) for found in await asyncio.gather(*asked, return_exceptions=True)] == ["the reason"] * 2
+    asked = [works.ask(), works.ask(), works.ask()]
+    for reason in ("of one", "of two"):
+        (await works.begun.get()).set_exception(ValueError(reason))
+    reasons = [str(found) for found in await asyncio.gather(*asked, return_exceptions=True)]
+    assert reasons == ["of one", "of two", "of two"]
     again = works.ask()
     (await works.begun.get()).set_result(3)
     assert await again == 3
 
 
-async def test_sharing_who_goes_takes_nothing_from_the_others() -> None:
-    """Also the one for whom the work was begun."""
+@pytest.mark.parametrize("goes", [0, 1])
+async def test_sharing_who_goes_takes_nothing_from_the_others(goes: int) -> None:
+    """Also the one for whom the work was begun, and the first of those who wait for the next one."""
     works = Works()
-    gone, stays = works.ask(), works.ask()
-    end = await works.begun.get()
+    asked = [works.ask(), works.ask(), works.ask()]
+    first = await works.begun.get()
+    await asyncio.sleep(0)
+    gone = asked.pop(goes)
     gone.cancel()
     with pytest.raises(asyncio.CancelledError):
         await gone
-    end.set_result(4)
-    assert await stays == 4
+    if goes:
+        first.set_result(3)
+    (await works.begun.get()).set_result(4)
+    assert await asyncio.gather(*asked) == ([3, 4] if goes else [4, 4])
+    assert works.begun.empty()

@@ -292,8 +292,13 @@ def networks_of(texts: Iterable[str]) -> tuple[Network, ...]:
 def peer_of(peername: object) -> str:
     """The address of the peer of a connection, "local" for a Unix socket."""
     if isinstance(peername, tuple) and peername:
-        return str(parse_address(str(peername[0])) or peername[0])
+        return _plain_address(str(peername[0]))
     return "local"
+
+
+@lru_cache(1_024)
+def _plain_address(text: str) -> str:
+    return str(parse_address(text) or text)
 
 
 def set_cookie(call: HttpCall, name: str, text: str, age_s: int) -> str:

@@ -176,6 +176,9 @@ class Feeds:
         self._pulls: Mapping[Representation, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom}
         self._forms = forms
         self._documents = writers
+        every = (*forms.of_feed, *forms.suffixes.values())
+        self._for_readers = frozenset(form for form in every if forms.is_for_readers(form))
+        self._stored = frozenset(form for form in every if forms.is_stored(form))
         self._pages = pages
         self.forms = pages.offered(forms.of_feed)
         self._poll_default_s = poll_default_s
@@ -204,8 +207,9 @@ class Feeds:
             request = replace(request, frame=await self._pages.frame(call))
         changes = self.waiting.changes
         none_match = call.header("If-None-Match")
-        answer, reply = await self._shared.get((request, _known(none_match, request)), call.address)
-        if is_any(none_match) and "ETag" in reply.headers:
+        known = _known(none_match, request) if none_match else frozenset()
+        answer, reply = await self._shared.get((request, known), call.address)
+        if none_match and is_any(none_match) and "ETag" in reply.headers:
             return unless_known(none_match, reply)
         wait_s = self._wait_s(call, request, query.timeout_s)
         if answer is None or items_of(answer) or not wait_s:
@@ -223,7 +227,7 @@ class Feeds:
         form = self._form(accept, call.suffix, query.callback)
         # Documents for readers that do not know cursors: without a position they hold the newest items and a link to
         # older ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
-        reader = self._forms.is_for_readers(form) or _is_atom_document(form, call.suffix, query)
+        reader = form in self._for_readers or _is_atom_document(form, call.suffix, query)
         # A program that knows FeedSync, but no cursors, may choose the size of its window.
         sized = query.max is None or (form is n.ATOM and query.sync)
         document = query.since is None and query.until is None and (reader or bool(call.suffix and sized))
@@ -245,7 +249,7 @@ class Feeds:
             call.credential,
             call.bearer,
             style=style,
-            stored=self._forms.is_stored(form),
+            stored=form in self._stored,
             local=local,
         )
 
@@ -325,7 +329,9 @@ class Feeds:
     def _form(self, accept: str, suffix: str, callback: str) -> Representation:
         """The representation to send. With a callback it is wrapped in a script (SF-059)."""
         if not callback:
-            return self._forms.suffixes[suffix] if suffix else n.negotiate(accept, self.forms, "a feed")
+            if suffix:
+                return self._forms.suffixes[suffix]
+            return n.choose(accept, self.forms) or n.negotiate(accept, self.forms, "a feed")
         # A script element of a browser accepts any script, but no JSON.
         form = self._forms.suffixes[suffix] if suffix else n.choose(accept, _CALLABLE) or n.JSON
         if form not in _CALLABLE:
@@ -401,7 +407,5 @@ def _links(site_url: str, name: str, view: str, self_suffix: str, hub_url: str, 
 
 def _known(header: str, request: FeedRequest) -> frozenset[str]:
     """The versions that If-None-Match has for this representation."""
-    if not header:
-        return frozenset()
     end = f".{request.mark}"
     return frozenset(tag.removesuffix(end) for tag in tags_of(header) if tag.endswith(end))

@@ -44,6 +44,11 @@ def first_segment(path: str) -> str:
     return path.split("/", 2)[1] if path.startswith("/") else ""
 
 
+def no_such_name() -> FeedError:
+    """Returns the error for a name or id that no feed or item can have."""
+    return FeedError(Condition.ITEM_NOT_FOUND, "no such feed or item")
+
+
 def decode_value(raw: str) -> str:
     """A percent-encoded name or id. Raises FeedError(ITEM_NOT_FOUND) for a value that no feed or item can have."""
     try:
@@ -51,5 +56,5 @@ def decode_value(raw: str) -> str:
     except UnicodeDecodeError:
         text = ""
     if not text or "\0" in text or len(text.encode()) > MAX_ID_BYTES:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such feed or item")
+        raise no_such_name()
     return text

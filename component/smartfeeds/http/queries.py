@@ -90,7 +90,11 @@ def read_query(raw: str) -> FeedQuery:
         return FeedQuery()
     own: dict[str, str] = {}
     rest: list[str] = []
-    for name, field in own_fields(raw, _OWN):
+    fields = raw.split("&")
+    names = [field.partition("=")[0] for field in fields]
+    # Most queries have only our names, written plainly.
+    is_plain = "?" not in raw and _OWN.issuperset(names)
+    for name, field in zip(names, fields, strict=True) if is_plain else own_fields(raw, _OWN):
         if name not in RESERVED_PARAMETERS:
             rest.append(field)
             continue
@@ -192,6 +196,8 @@ def _hint(name: str, known: Collection[str]) -> str:
 
 def _pair(field: str) -> tuple[str, str]:
     name, _, value = field.partition("=")
+    if "%" not in field and "+" not in field:
+        return name, value
     try:
         return unquote_plus(name, errors="strict"), unquote_plus(value, errors="strict")
     except UnicodeDecodeError:

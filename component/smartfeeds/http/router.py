@@ -7,14 +7,15 @@ it decodes `%FF` to the text "%FF", so that two addresses would name one feed.
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.text import is_xml_text
-from smartfeeds.core.token import Token, covers
+from smartfeeds.core.token import Token, TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.authentication import Authenticator
 from smartfeeds.http.calls import CallReader, HttpCall, is_from_here
@@ -22,13 +23,16 @@ from smartfeeds.http.http_errors import HttpError, Problem, as_text, failure_rep
 from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import METHODS, Operation
 from smartfeeds.http.page_writer import PageWriter
-from smartfeeds.http.paths import PathTemplate, decode_value, first_segment
+from smartfeeds.http.paths import PathTemplate, decode_value, first_segment, no_such_name
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.wire import AlreadySent, early_writer, has_begun
+from smartfeeds.http.wire import ALREADY_SENT, early_writer, has_begun
 
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
 CORS_AGE_S = 86_400
 _VERSIONS = frozenset({HttpVersion10, HttpVersion11})
+# Most requests are for few paths. A path that is remembered takes 1 us, another one 8 us.
+REMEMBERED_PATHS: Final = 512
+_REMEMBERED_CHARACTERS: Final = 256  # a longer path is not remembered, because clients choose it
 _SERVER = "*"  # the target of OPTIONS for the server itself (RFC 9110 9.3.7)
 
 T = TypeVar("T")
@@ -65,6 +69,17 @@ class Resource:
         return any(operation.cors for operation, _ in self.methods.values())
 
 
+class Target(NamedTuple):
+    """The resource of a path, and what the path names (`HttpCall`). Nothing can have a name that is not `possible`."""
+
+    resource: Resource
+    name: str = ""
+    item_id: str = ""
+    suffix: str = ""
+    subject: str = ""
+    possible: bool = True
+
+
 class HttpRouter:
     """Answers every request. `pages` writes errors for browsers. If a path fits several templates, the one with the
     longest fixed text is taken, so the order of `resources` does not matter."""
@@ -89,6 +104,7 @@ class HttpRouter:
         for resource in resources:
             server.methods.update(resource.methods)
         self._fixed[_SERVER] = server
+        self._remembered = lru_cache(REMEMBERED_PATHS)(self._target)
         self._authenticator = authenticator
         self._pages = pages
         self._observe = observe
@@ -105,28 +121,32 @@ class HttpRouter:
         finally:
             self._observe(exchange.metric, exchange.outcome, answer_s)
 
-    def _resource(self, call: HttpCall) -> tuple[Resource, Mapping[str, str]]:
-        """The resource of a path and the raw values of its variables."""
+    def _target(self, path: str, *, is_post: bool) -> Target:
+        """What a path leads to. Raises HttpError(404)."""
         # People forget the slash at the end of an address. A redirect would lose the body of a post in many clients.
-        also = (f"{call.path}/",) if call.method == "POST" and not call.path.endswith("/") else ()
-        for path in (call.path, *also):
-            if (resource := self._fixed.get(path)) is not None:
-                return resource, {}
-            for resource in self._templates.get(first_segment(path), ()):
-                if (values := resource.template.match(path)) is not None:
-                    return resource, values
+        also = (f"{path}/",) if is_post and not path.endswith("/") else ()
+        for each in (path, *also):
+            if (resource := self._fixed.get(each)) is not None:
+                return Target(resource)
+            for resource in self._templates.get(first_segment(each), ()):
+                if (values := resource.template.match(each)) is not None:
+                    return _target_of(resource, values)
         raise HttpError(HTTPStatus.NOT_FOUND, "there is no such page; the feeds are under /feeds/")
 
     async def _answer(self, exchange: "_Exchange") -> Answered:
         if exchange.request.version not in _VERSIONS:
             raise HttpError(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "use HTTP/1.1 or 1.0")
         call = exchange.call = self._callers.read(exchange.request)
-        resource, values = self._resource(call)
+        method = call.method
+        find = self._remembered if len(call.path) <= _REMEMBERED_CHARACTERS else self._target
+        resource, call.name, call.item_id, call.suffix, call.subject, possible = find(
+            call.path, is_post=method == "POST"
+        )
         exchange.resource = resource
         await self._authenticator.identify(call)
-        if values:
-            _read_values(call, values)
-        route = resource.methods.get("GET" if call.method == "HEAD" else call.method)
+        if not possible:
+            raise no_such_name()
+        route = resource.methods.get("GET" if method == "HEAD" else method)
         if route is None or resource.template.text == _SERVER:
             return _without_handler(call, resource)
         operation, handler = route
@@ -168,14 +188,15 @@ async def _response(exchange: _Exchange, answered: Answered, pages: PageWriter) 
     """Writes the response, for browsers with a page for people."""
     call = exchange.call
     if call is not None and call.written:
-        return AlreadySent()
+        return ALREADY_SENT
     if isinstance(answered, web.StreamResponse):
         return answered
     reply = _unsent(exchange, answered)
-    if exchange.resource is not None and exchange.resource.plain_errors:
-        reply = as_text(reply)
-    if call is not None and isinstance(reply, Problem):
-        reply = pages.problem(call, reply)
+    if isinstance(reply, Problem):
+        if exchange.resource is not None and exchange.resource.plain_errors:
+            reply = as_text(reply)
+        elif call is not None:
+            reply = pages.problem(call, reply)
     return await _send(exchange.request, reply)
 
 
@@ -193,12 +214,14 @@ def _unsent(exchange: _Exchange, reply: Reply) -> Reply:
     return reply
 
 
-def _read_values(call: HttpCall, values: Mapping[str, str]) -> None:
-    """Decodes the variables of the path. Raises FeedError for a name or id that nothing can have."""
-    call.name = decode_value(values["name"]) if "name" in values else ""
-    call.item_id = decode_value(values["id"]) if "id" in values else ""
-    call.suffix = values.get("suffix", "")
-    call.subject = next((decode_value(values[name]) for name in ("jid", "token") if name in values), "")
+def _target_of(resource: Resource, values: Mapping[str, str]) -> Target:
+    """The target of a path with these raw values of its variables."""
+    try:
+        name, item_id = (decode_value(values[part]) if part in values else "" for part in ("name", "id"))
+        subject = next((decode_value(values[part]) for part in ("jid", "token") if part in values), "")
+    except FeedError:
+        return Target(resource, possible=False)
+    return Target(resource, name, item_id, values.get("suffix", ""), subject)
 
 
 def _authorize(call: HttpCall, operation: Operation) -> None:
@@ -207,15 +230,17 @@ def _authorize(call: HttpCall, operation: Operation) -> None:
     A browser that knows the password of Basic sends it with any form, whatever page the form is on. So a form is
     checked first: otherwise a page of another host could make the browser ask its user for the password.
     """
-    media_type = call.media_type
+    # Most operations take no body.
+    media_type = call.media_type if operation.body else ""
     is_form = media_type in FORM_TYPES and (media_type or PLAIN) in operation.body
     if is_form and not operation.any_site and not is_from_here(call):
         raise HttpError(HTTPStatus.FORBIDDEN, "a form must be sent from a page of this service; programs send JSON")
     if operation.scope is not None:
-        if call.token is None and operation.needs_token:
+        if call.token is None and operation.scope is not TokenScope.READ:
             text = f"this takes a bearer token with the scope {operation.scope.text} on this feed"
             raise FeedError(Condition.NOT_AUTHORIZED, text)
-        call.require(operation.scope, call.name)
+        if call.token is not None:
+            call.require(operation.scope, call.name)
     if not is_xml_text(f"{call.name}{call.item_id}{call.subject}"):
         raise FeedError(Condition.BAD_REQUEST, "names and ids cannot hold characters that XML cannot carry")
 
@@ -230,7 +255,7 @@ async def _send(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
         return reply.response()
     write(reply.raw())
     await request.writer.drain()
-    return AlreadySent()
+    return ALREADY_SENT
 
 
 def _with_head(methods: Iterable[str]) -> list[str]:

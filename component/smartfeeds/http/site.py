@@ -1,6 +1,7 @@
 """The HTTP side put together: the objects that hold the handlers, over one service. The routes are in `routes.py`."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
@@ -39,7 +40,7 @@ class Site:
         self, settings: HttpSettings, backend: Backend, health: Health, observe: Observe, sides: Sequence[HttpSide[Any]]
     ) -> None:
         handle, domain, parts, forms = backend.handle, backend.domain, backend.parts, backend.forms
-        self._handle = handle
+        self._pull: Callable[[PullFeed], Awaitable[FeedPage]] = partial(ask, handle, kind=FeedPage)
         encoder = Encoder()
         links = links_of(sides, parts)
         authenticator = authenticator_of(sides, handle, backend.bodies, domain, parts)
@@ -110,12 +111,10 @@ class Site:
         await self.listener.stop()
         await self._changes.stop()
 
-    async def _pull(self, request: PullFeed) -> FeedPage:
-        return await ask(self._handle, request, FeedPage)
+    def _get_feed(self, call: HttpCall) -> Awaitable[Answered]:
+        return self._in_turn(call) if call.proxied else self._read_feed(call)
 
-    async def _get_feed(self, call: HttpCall) -> Answered:
-        if not call.proxied:
-            return await self._read_feed(call)
+    async def _in_turn(self, call: HttpCall) -> Answered:
         # A client that connects directly is bounded by its connections. The connections of a proxy belong to many
         # clients, so the requests of each client are counted instead.
         network = network_of(call.address)
@@ -126,9 +125,9 @@ class Site:
         finally:
             self.behind_proxies.release(network)
 
-    async def _read_feed(self, call: HttpCall) -> Answered:
-        if is_complete(call):
-            return await self._complete.get(call)
-        if not call.suffix and n.choose(call.header("Accept"), self.feeds.forms) is n.EVENTS:
-            return await self._streams.get(call)
-        return await self.feeds.get(call)
+    def _read_feed(self, call: HttpCall) -> Awaitable[Answered]:
+        if call.suffix:
+            return self._complete.get(call) if is_complete(call) else self.feeds.get(call)
+        if n.choose(call.header("Accept"), self.feeds.forms) is n.EVENTS:
+            return self._streams.get(call)
+        return self.feeds.get(call)

@@ -48,14 +48,10 @@ class HeldPulls(Generic[Key, Answer]):
         self._answer = answer
         self._raw = raw
         self._feeds: dict[int, _HeldFeed[Key, Answer]] = {}
-        self._changes = 0
+        # The number of changes so far, of all feeds. A caller passes the number that it has seen to `wait`.
+        self.changes = 0
         self._stopped = False
         self.held = 0
-
-    @property
-    def changes(self) -> int:
-        """The number of changes so far, of all feeds. A caller passes the number that it has seen to `wait`."""
-        return self._changes
 
     @property
     def node_nos(self) -> Collection[int]:
@@ -64,7 +60,7 @@ class HeldPulls(Generic[Key, Answer]):
 
     def wake(self, node_nos: Collection[int]) -> None:
         """These nodes have changed."""
-        self._changes += 1
+        self.changes += 1
         for node_no in node_nos:
             feed = self._feeds.get(node_no)
             if feed is not None:
@@ -86,7 +82,7 @@ class HeldPulls(Generic[Key, Answer]):
         feed.groups.setdefault(key, {})[waiter] = None
         self.held += 1
         try:
-            if seen != self._changes:
+            if seen != self.changes:
                 self._ask(feed, node_no)
             return await answered
         finally:

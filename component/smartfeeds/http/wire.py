@@ -7,6 +7,7 @@ recognised.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
@@ -28,8 +29,12 @@ class AlreadySent(web.StreamResponse):
         return True
 
 
+# One for all: aiohttp changes nothing of it.
+ALREADY_SENT: Final = AlreadySent()
+
+
 def early_writer(request: web.BaseRequest) -> Callable[[bytes], None] | None:
-    """A function that writes a whole response at once; the handler then returns `AlreadySent`.
+    """A function that writes a whole response at once; the handler then returns `ALREADY_SENT`.
 
     None if the connection is closed, or will be closed after the response and needs a header that says so (HTTP/1.0,
     `Connection: close`).

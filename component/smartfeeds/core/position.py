@@ -73,6 +73,9 @@ def cursors_in(text: str) -> tuple[Cursor, ...]:
 
 
 def _cursors(value: str) -> tuple[Cursor, ...]:
+    if SPAN not in value:
+        cursor = parse_cursor(value)
+        return () if cursor is None else (cursor,)
     parts = value.split(SPAN, maxsplit=2)
     cursors = tuple(cursor for cursor in map(parse_cursor, parts) if cursor is not None)
     return cursors if len(cursors) == len(parts) <= 2 else ()
@@ -80,8 +83,11 @@ def _cursors(value: str) -> tuple[Cursor, ...]:
 
 def _read_cursor(value: str, view: View) -> PagePosition:
     cursors = _cursors(value)
-    is_of_view = all(cursor.order is view.order for cursor in cursors)
-    if not cursors or not is_of_view or (len(cursors) == 2 and view.smart):
+    if not cursors or cursors[0].order is not view.order or cursors[-1].order is not view.order:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "this cursor is not of this view")
+    if len(cursors) == 1:
+        return AtCursor(cursors[0], cursors[0])
+    if view.smart:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this cursor is not of this view")
     edges = sorted(cursors, key=lambda cursor: (cursor.key_us, cursor.offset))
     return AtCursor(edges[0], edges[-1])

@@ -9,7 +9,7 @@ view: tombstones are visible, counted, and pushed as items.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -26,6 +26,8 @@ class Order(Enum):
 
     MODIFIED = "modified"
     CREATED = "created"
+
+    __hash__ = object.__hash__  # Enum.__hash__ is a slow Python function
 
 
 _ORDERS = [[order.value] for order in Order]
@@ -56,22 +58,21 @@ class View:
 
     `filters` are the names of rows in `core.filters.FILTERS` with their values, in the order of that table. An item
     must match all of them. `sync` shows who changed the items and when.
+
+    `hides_tombstones`: the view has no deleted items: the bare node has none, a Smart view has them (R5). `filtered`:
+    the view can lack items of the feed other than tombstones. Every read asks for both, several times.
     """
 
     smart: bool = False
     order: Order = Order.MODIFIED
     filters: tuple[tuple[str, frozenset[str]], ...] = ()
     sync: bool = False
+    hides_tombstones: bool = field(init=False, repr=False, compare=False)
+    filtered: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def hides_tombstones(self) -> bool:
-        """Whether the view has no deleted items: the bare node has none, a Smart view has them (R5)."""
-        return not self.smart
-
-    @property
-    def filtered(self) -> bool:
-        """Whether the view can lack items of the feed other than tombstones."""
-        return bool(self.filters)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hides_tombstones", not self.smart)
+        object.__setattr__(self, "filtered", bool(self.filters))
 
     @property
     def query(self) -> frozenset[str]:

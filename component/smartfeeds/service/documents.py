@@ -22,7 +22,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     public = node.options.access_model is AccessModel.OPEN
     if version in request.known:
         return FeedPage(node, view, version, public)
-    if (behind := index_first(tx, node, view)) is not None:
+    if view.filtered and (behind := index_first(tx, node, view)) is not None:
         return behind
     page_plan = context.policy.plan(request.page)
     items, result_set, more = read_page(tx, context, node, view, page_plan, look=True)

@@ -407,8 +407,10 @@ def _cursor_in(tx: ReadTx, node: Node, window: Slice, items: list[Item], place: 
     # Right before the page is an item with another key, or nothing.
     begins = not (window.newest or window.offset) and (after is None or after.key_us < key_us)
     shows_all = not (window.view.filtered or window.view.hides_tombstones)
+    if not shows_all or not (start or begins):
+        return cursor_of(tx, node.node_no, order, item)
     group = items[start : place + 1]
     # The id of a damaged item may be damaged, too.
-    if shows_all and (start or begins) and True not in [item.damaged for item in group]:
-        return format_cursor(order, key_us, [item.id for item in group])
-    return cursor_of(tx, node.node_no, order, item)
+    if True in [each.damaged for each in group]:
+        return cursor_of(tx, node.node_no, order, item)
+    return format_cursor(order, key_us, [each.id for each in group])

@@ -4,7 +4,7 @@ Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), 
 """
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 
 from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, KeyRange, Slice
@@ -120,10 +120,10 @@ class ItemReads(NodeReads):
             params += (node_no, *values)
         if not conditions:
             return []
-        tail, params = _tail(key, "item_no", page), [*params, page.limit, page.offset]
-        query = _union(_columns(page.view), conditions) + tail
+        params = [*params, page.limit, page.offset]
+        query = _ordered(ITEM_ROW if page.view.sync else ITEM_WITHOUT_SYNC, key, tuple(conditions), page.newest)
         if self._reads_ends:
-            keys = _union(f"{key}, item_no", conditions) + tail
+            keys = _ordered(f"{key}, item_no", key, tuple(conditions), page.newest)
             rows = self._rows_and_ends(node_no, page.view.order, query, keys, params)
         else:
             rows = self.db.rows(query, params)
@@ -157,7 +157,7 @@ class ItemReads(NodeReads):
         query = self._query(row, page.view, page.after, page.before, "DESC" if page.newest else "ASC")
         rows = self.db.rows(
             f"SELECT {query.present.text}, {prefixed(_columns(page.view), 'i')}"
-            f" FROM {query.text}{_tail(query.key, query.number, page)}",
+            f" FROM {query.text}{_tail(query.key, query.number, newest=page.newest)}",
             (*query.present.params, *query.params, page.limit, page.offset),
         )
         if page.newest:
@@ -310,12 +310,14 @@ def _standing(view: View, item: Item, states: int) -> Standing:
     return Standing.LEFT if states else Standing.ABSENT
 
 
-def _union(columns: str, conditions: Sequence[str]) -> str:
+@lru_cache(256)
+def _ordered(columns: str, key: str, conditions: tuple[str, ...], newest: bool) -> str:
     """Returns the query for the items that match one of these conditions, of which no two match the same item."""
     selects = [f"SELECT {columns} FROM item WHERE {condition}" for condition in conditions]
-    return selects[0] if len(selects) == 1 else f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS pieces"
+    union = selects[0] if len(selects) == 1 else f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS pieces"
+    return union + _tail(key, "item_no", newest=newest)
 
 
-def _tail(key: str, number: str, page: Slice) -> str:
-    direction = "DESC" if page.newest else "ASC"
+def _tail(key: str, number: str, *, newest: bool) -> str:
+    direction = "DESC" if newest else "ASC"
     return f" ORDER BY {key} {direction}, {number} {direction} LIMIT ? OFFSET ?"

@@ -107,7 +107,7 @@ class PageWork:
         dearest = sorted(self.all_modules.items(), key=lambda row: -row[1])[:DEAREST]
         return "\n".join(
             [
-                f"a page takes {self.calls:.0f} Python calls, {len(self.modules)} modules of the package and "
+                f"it takes {self.calls:.0f} Python calls, {len(self.modules)} modules of the package and "
                 f"{self.statement_count:.1f} statements",
                 *(f"{number:8.1f} {name}" for name, number in dearest),
                 *(f"{number:8.1f} {text}" for text, number in self.statements.items()),
@@ -139,7 +139,7 @@ class HttpWork:
 
     async def _counted(self, requests: Sequence[bytes]) -> Counts:
         assert isinstance(self.app.service.store, SqliteStore)
-        async with _counting(self.app.service.store._connections) as counts:
+        async with counting(self.app.service.store._connections) as counts:
             await self._send(requests)
         return counts()
 
@@ -192,7 +192,7 @@ async def _positions(app: App) -> list[str]:
 
 
 @asynccontextmanager
-async def _counting(connections: Sequence[aiosqlite.Connection]) -> AsyncIterator[Callable[[], Counts]]:
+async def counting(connections: Sequence[aiosqlite.Connection]) -> AsyncIterator[Callable[[], Counts]]:
     """Counts in the thread of the event loop, in those of the connections, and in threads that start meanwhile."""
     by_thread: list[defaultdict[CodeType, int]] = []
     statements: list[str] = []

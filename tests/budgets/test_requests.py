@@ -1,0 +1,85 @@
+"""The work of requests over XMPP stays within its budget: Python calls, modules of the package, SQL statements.
+
+Each limit is what a request takes now, among 50 that come at once. A change that makes a request cheaper lowers it; one
+that makes it dearer needs a reason.
+"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from budgets.support_http import PageWork
+from budgets.support_xmpp import MANY, XmppWork, iq, publish, xmpp_work
+
+MARGIN = 1.03  # for other versions of the libraries
+
+
+class Budget(NamedTuple):
+    """The most that a request may take."""
+
+    calls: int
+    modules: int
+    statements: float
+
+
+async def publishes(work: XmppWork) -> PageWork:
+    await work.exchange([iq("set", "c", "<create node='n'/>")])
+    return await work.of([publish("n", number) for number in range(MANY)])
+
+
+async def indexed_publishes(work: XmppWork) -> PageWork:
+    await work.exchange([iq("set", "c", "<create node='n'/>")])
+    return await work.of_index([publish("n", number) for number in range(MANY)])
+
+
+async def notified_publishes(work: XmppWork) -> PageWork:
+    await work.exchange([iq("set", "c", "<create node='n'/>")])
+    await work.exchange([iq("set", "s", "<subscribe node='n' jid='bob@example.org'/>", "bob@example.org/phone")])
+    return await work.of([publish("n", number) for number in range(MANY)], messages=1)
+
+
+async def subscribes(work: XmppWork) -> PageWork:
+    await work.exchange([iq("set", "c", "<create node='n'/>")])
+    names = [f"u{number}@example.org" for number in range(MANY)]
+    return await work.of([iq("set", "s", f"<subscribe node='n' jid='{name}'/>", f"{name}/phone") for name in names])
+
+
+async def creates(work: XmppWork) -> PageWork:
+    return await work.of([iq("set", "c", f"<create node='n{number}'/>") for number in range(MANY)])
+
+
+async def pages(work: XmppWork) -> PageWork:
+    await work.exchange([iq("set", "c", "<create node='n'/>")])
+    await work.exchange([publish("n", number) for number in range(100)])
+    return await work.of([iq("get", "g", "<items node='n' max_items='50'/>")] * MANY)
+
+
+# The goals of `publishes` and `indexed_publishes` together are 150 calls and 2.5 statements; those of modules are 30 for
+# `publishes` and 40 for `notified_publishes`.
+BUDGETS = {
+    publishes: Budget(109, 39, 1.0),
+    indexed_publishes: Budget(24, 10, 6.0),
+    notified_publishes: Budget(162, 48, 1.0),
+    subscribes: Budget(224, 38, 7.0),
+    creates: Budget(211, 34, 20.0),
+    pages: Budget(174, 36, 3.0),
+}
+
+
+@pytest.mark.parametrize(("measure", "budget"), [pytest.param(*row, id=row[0].__name__) for row in BUDGETS.items()])
+async def test_request_stays_within_its_budget(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    measure: Callable[[XmppWork], Awaitable[PageWork]],
+    budget: Budget,
+) -> None:
+    async with xmpp_work(tmp_path, monkeypatch) as service:
+        found = await measure(service)
+    within = (
+        found.calls <= budget.calls * MARGIN
+        and len(found.modules) <= budget.modules
+        and found.statement_count <= budget.statements * MARGIN
+    )
+    assert within, f"the budget is {budget}\n{found.report}"

@@ -266,11 +266,9 @@ def _check_free(tx: ReadTx, name: str) -> None:
 def _check_views_free(tx: ReadTx, name: str, creator: str) -> None:
     """Raises FeedError(NOT_ALLOWED) if somebody else owns a node with the name of a view of a new node."""
     # Views of a node with a query string of its own continue it with an ampersand.
-    for mark in (*_MARKS, "&") if "?" in name else _MARKS:
-        prefix = f"{name}{mark}"
-        first, end = tx.node(prefix), f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"
-        nodes = [*([] if first is None else [first]), *tx.nodes(prefix, MAX_NEIGHBOURS, before=end)]
-        if any(node.creator != creator and names_view(node.name) for node in nodes):
+    prefixes = [name + mark for mark in ((*_MARKS, "&") if "?" in name else _MARKS)]
+    for prefix, nodes in zip(prefixes, tx.creators_behind(prefixes, MAX_NEIGHBOURS), strict=True):
+        if any(by != creator and names_view(text) for text, by in nodes):
             raise FeedError(Condition.NOT_ALLOWED, "somebody has a node that is named like a view of this node")
         if len(nodes) >= MAX_NEIGHBOURS:
             raise FeedError(

@@ -88,6 +88,11 @@ def _listed_statements(*, bounded: bool, newest: bool) -> tuple[str, str]:
     )
 
 
+def _end_of(prefix: str) -> str:
+    """Returns the text behind all texts that begin with a prefix."""
+    return f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"
+
+
 class NodeReads(TallyReads):
     """The part of ReadTx that is about nodes. A row is read once in a transaction."""
 
@@ -182,6 +187,17 @@ class NodeReads(TallyReads):
             limit,
         )
         return nodes[::-1] if newest else nodes
+
+    def creators_behind(self, prefixes: Sequence[str], limit: int) -> list[list[tuple[str, str]]]:
+        """Returns for each prefix the names that begin with it and the creators of up to `limit` live nodes.
+
+        Every new node asks for them, so this is one statement, and it does not need the counts of nodes in memory.
+        """
+        names = "SELECT name, creator FROM node WHERE state = 'live' AND name >= ? AND name < ? ORDER BY name LIMIT ?"
+        statement = " UNION ALL ".join([f"SELECT * FROM ({names}) AS part"] * len(prefixes))
+        params = [value for prefix in prefixes for value in (prefix, _end_of(prefix), limit)]
+        rows = self.db.rows(statement, params)
+        return [[(row[0], row[1]) for row in rows if row[0].startswith(prefix)] for prefix in prefixes]
 
     def expiring(self, after: int, limit: int) -> list[Node]:
         """Returns live nodes whose items expire, by node_no behind `after`. The cost grows with the result."""

@@ -96,10 +96,12 @@ def refusal_of(tx: ReadTx, policy: Policy, jid: Jid) -> Refusal | None:
 
 def check_admitted(tx: ReadTx, policy: Policy, actor: Jid) -> None:
     """Raises FeedError(FORBIDDEN) if an actor may not use the service (OPS-061). Every request begins here."""
-    # Nobody was ever refused by most services: one look-up for all works of a transaction.
-    refusal = refusal_of(tx, policy, actor) if tx.blocks_version() else None
-    if refusal is not None:
-        raise FeedError(Condition.FORBIDDEN, refusal.value)
+    # One look-up for all works of a transaction.
+    if actor.bare_text not in tx.admitted:
+        refusal = refusal_of(tx, policy, actor)
+        if refusal is not None:
+            raise FeedError(Condition.FORBIDDEN, refusal.value)
+        tx.admitted.add(actor.bare_text)
 
 
 def admits(allowed: frozenset[str], actor: Jid) -> bool:

@@ -68,3 +68,4 @@ class BlockWrites(NodeWrites, BlockReads):
         self.db.lock_text(BLOCKS)
         self.add_tally(BLOCKS, 1)
         self._ahead.blocks_version = None
+        self.admitted.clear()

@@ -110,6 +110,8 @@ class NodeReads(TallyReads):
         # What bare JIDs may do on nodes, by number and JID, with the audience number of the node that it was found at
         # (`service.context.access_of`).
         self.accesses: dict[tuple[int, str], tuple[int, Access]] = {}
+        # The bare JIDs that may use the service (`service.context.check_admitted`).
+        self.admitted: set[str] = set()
 
     def deleted_nodes(self) -> list[int]:
         """Returns the numbers of the deleted nodes whose rows are not removed yet."""
@@ -129,6 +131,7 @@ class NodeReads(TallyReads):
         self._names.clear()
         self._ahead.clear()
         self.accesses.clear()
+        self.admitted.clear()
         self._last_item = None
 
     def settle(self) -> None:

@@ -56,8 +56,8 @@ async def pages(work: XmppWork) -> PageWork:
     return await work.of([iq("get", "g", "<items node='n' max_items='50'/>")] * MANY)
 
 
-# The goals of `publishes` and `indexed_publishes` together are 150 calls and 2.5 statements. Those of modules are 30 for
-# `publishes`, and 40 for `notified_publishes`.
+# The goals of `publishes` and `indexed_publishes` together are 150 calls and 2.5 statements. Those of modules are 30
+# for `publishes`, and 40 for `notified_publishes`.
 BUDGETS = {
     publishes: Budget(109, 39, 1.0),
     indexed_publishes: Budget(24, 10, 6.0),

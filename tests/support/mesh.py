@@ -55,7 +55,7 @@ COMPONENT = "jabber:component:accept"
 NODE = "plans"
 OWNER = "owner@people.example"
 PUBLISHERS = ("feeds.a.example", "feeds.b.example", "feeds.c.example", "feeds.d.example")
-_TURNS = 200  # of the event loop, in which nothing happens, before all is quiet
+_TURNS = 500  # of the event loop, in which nothing happens, before all is quiet
 
 
 @dataclass

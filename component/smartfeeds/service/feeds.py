@@ -164,11 +164,8 @@ class FeedService:
     async def handle(self, request: r.Request) -> Answer:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        work = self.submit(request, partial(_settle, future))
-        try:
-            return await future
-        finally:
-            work.dropped = True
+        self.submit(request, partial(_settle, future)).future = future
+        return await future
 
     def submit(self, request: r.Request, finish: Finish) -> Work:
         """Handles a request, and calls `finish` with the answer, or with FeedError or StoreError.
@@ -240,11 +237,9 @@ class FeedService:
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         write = _Write(self, work, None, partial(_settle, future), turn, touch)
+        write.future = future
         self.store.submit_write(write)
-        try:
-            return await future
-        finally:
-            write.dropped = True
+        return await future
 
     def new_context(self) -> Context:
         """Returns what one run of a use case needs."""

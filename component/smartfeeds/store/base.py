@@ -9,6 +9,7 @@ from the start if the commit that it shared with others failed.
 still atomic. A read sees one snapshot, which contains every write that was acknowledged before.
 """
 
+import asyncio
 from collections.abc import Callable
 from enum import Enum
 from time import perf_counter
@@ -74,16 +75,17 @@ class Again(Exception):  # noqa: N818 - no error: the rest of a work
 class Work:
     """A work that waits or runs, and its result or error afterwards.
 
-    `turn` names the requester, and `touch` what the first part will look up. `dropped` is set when nobody waits for the
-    result any more. A subclass says what runs (`step`) and what follows. `spent_s` is the time of the last part.
+    `turn` names the requester, and `touch` what the first part will look up. `future` is what a caller waits for, None
+    if nobody waits: once it is done, the work is not run any more. A subclass says what runs (`step`) and what follows.
+    `spent_s` is the time of the last part.
     """
 
-    __slots__ = ("again", "dropped", "error", "rest", "result", "spent_s", "touch", "turn")
+    __slots__ = ("again", "error", "future", "rest", "result", "spent_s", "touch", "turn")
 
     def __init__(self, turn: str, touch: Touch | None) -> None:
         self.turn = turn
         self.touch = touch
-        self.dropped = False
+        self.future: asyncio.Future[Any] | None = None
         self.result: Any = None
         self.error: BaseException | None = None
         self.again: Again | None = None  # the next part of a work that has not ended
@@ -109,7 +111,7 @@ class Work:
         """A part was committed. Called in the event loop. What it raises becomes the error of the work."""
 
     def ended(self) -> None:
-        """The work has a result or an error. Called in the event loop, unless the work was dropped. Raises nothing."""
+        """The work has a result or an error. Called in the event loop, unless nobody waits any more. Raises nothing."""
         raise NotImplementedError
 
 

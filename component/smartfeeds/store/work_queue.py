@@ -29,7 +29,9 @@ REMEMBERED = 4_096  # senders whose time is remembered while none of their works
 class _Call(Work):
     """A function that a task waits for."""
 
-    __slots__ = ("_function", "_on_commit", "future")
+    __slots__ = ("_function", "_on_commit")
+
+    future: asyncio.Future[Any]
 
     def __init__(
         self,
@@ -108,7 +110,7 @@ class SenderQueue:
     def is_serving(self, turn: str) -> bool:
         """Returns whether a work of this sender waits or runs."""
         account = self._accounts.get(turn)
-        return account is not None and bool(account.running or any(not work.dropped for work in account.works))
+        return account is not None and bool(account.running or any(not _is_dropped(work) for work in account.works))
 
     def add(self, work: Work) -> None:
         """Adds a work behind the others of its sender."""
@@ -131,7 +133,7 @@ class SenderQueue:
             is_slow = account.last_s > self._slow_s
             while True:
                 work = account.works.popleft()
-                if not work.dropped:
+                if work.future is None or not work.future.done():
                     if is_slow and works:
                         account.works.appendleft(work)
                         self._order.put_back(account, 0.0)
@@ -223,10 +225,7 @@ class WorkQueue:
         """
         work = _Call(function, asyncio.get_running_loop().create_future(), turn, on_commit, touch)
         self.submit(work)
-        try:
-            return await work.future
-        finally:
-            work.dropped = True
+        return await work.future
 
     def submit(self, work: Work) -> None:
         """Runs a work in some batch. Raises StoreError if the store is closed.
@@ -286,7 +285,7 @@ class WorkQueue:
                 self._waiting.go_on(work, work.again.work)
             elif self._overflow is not None and isinstance(work.error, OverBudgetError):
                 self._run_long(work, self._overflow)
-            elif not work.dropped:
+            elif work.future is None or not work.future.done():
                 try:
                     work.ended()
                 except Exception as error:  # noqa: BLE001 - as above
@@ -306,8 +305,13 @@ class WorkQueue:
             _end(work)
 
 
+def _is_dropped(work: Work) -> bool:
+    """Returns whether nobody waits for the result of a work any more."""
+    return work.future is not None and work.future.done()
+
+
 def _end(work: Work) -> None:
-    if not work.dropped:
+    if not _is_dropped(work):
         try:
             work.ended()
         except Exception as error:  # noqa: BLE001 - the queue must serve the other works

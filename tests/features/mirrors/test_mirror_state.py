@@ -15,7 +15,7 @@ from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, StateChange
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.service.context import Context
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import Work, WriteTx
 from support.faketime import FakeTime, settle
 from support.waiting import HANG_S, in_vain
 from support.world import FEED, World
@@ -30,11 +30,11 @@ class FailingStore:
         self.inner = inner
         self.failures = 0
 
-    async def write(self, work: Callable[[Any], Any], **options: Any) -> Any:
+    def submit_write(self, work: Work) -> None:
         if self.failures:
             self.failures -= 1
             raise StoreError("the database is locked")
-        return await self.inner.write(work, **options)
+        self.inner.submit_write(work)
 
 
 async def state_store(world: World, time: FakeTime | None = None) -> MirrorStateStore:

@@ -120,7 +120,7 @@ def test_contact_reads_a_presence_node_unless_its_affiliation_forbids_it(affilia
     refused = replace(access(affiliation, M.PRESENCE), is_contact=True).reading_error
 
     assert (refused is not None) is (affiliation in {A.OUTCAST, A.PUBLISH_ONLY})
-    assert access(A.NONE, M.WHITELIST)._replace(is_contact=True).reading_error is not None
+    assert replace(access(A.NONE, M.WHITELIST), is_contact=True).reading_error is not None
 
 
 @pytest.mark.parametrize("subscribed", [True, False])

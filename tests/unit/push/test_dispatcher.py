@@ -16,6 +16,7 @@ from smartfeeds.delivery import lane
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Outcome
 from smartfeeds.errors import StoreError
 from smartfeeds.push import sender
+from smartfeeds.store.base import Work
 from support.faketime import settle
 from support.waiting import wait_for
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, T0_US, World, bare
@@ -255,6 +256,18 @@ class Stumbling:
             self.writes -= 1
             raise StoreError("disk full")
         return await self._inner.write(work, **options)
+
+    def submit_read(self, work: Work) -> None:
+        if self.reads:
+            self.reads -= 1
+            raise StoreError("disk on fire")
+        self._inner.submit_read(work)
+
+    def submit_write(self, work: Work) -> None:
+        if self.writes:
+            self.writes -= 1
+            raise StoreError("disk full")
+        self._inner.submit_write(work)
 
 
 async def test_store_that_fails_is_tried_again(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, Smar
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.store.migrate import HEAD, REVISIONS
-from support.shell import Run
+from support.shell import Run, commands
 
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
 <updated>2011-05-09T12:00:00Z</updated>
@@ -601,6 +601,16 @@ def test_help_of_a_group_has_whole_sentences(run: Run, words: tuple[str, ...], g
         assert command is not None and command.help is not None
         sentence = " ".join(command.help.split()).split(". ")[0].removesuffix(".")
         assert f" {name} {sentence}." in text
+
+
+def test_help_of_every_command_has_its_paragraphs_in_one_column(run: Run) -> None:
+    """Features add paragraphs to the help of commands. The library dedents them all together."""
+    for command in commands(main):
+        text = run(*command.split()[1:], "--help").output.partition("\nOptions:")[0]
+        _usage, *paragraphs = text.split("\n\n")
+        assert paragraphs
+        for line in "\n".join(paragraphs).splitlines():
+            assert line == f"  {' '.join(line.split())}", command
 
 
 def test_every_command_explains_itself(run: Run) -> None:

@@ -5,6 +5,7 @@ import os
 import time
 from dataclasses import dataclass
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -87,7 +88,9 @@ def with_from(command: click.Command) -> click.Command:
         "node": node,
     }
     params = [own.get(param.name or "", param) for param in command.params]
-    return click.Command(command.name, callback=run, params=[*params, *_FROM], help=f"{command.help}{_HELP}")
+    # The library dedents the whole text, in which this paragraph has no indentation.
+    text = f"{cleandoc(command.help or '')}{_HELP}"
+    return click.Command(command.name, callback=run, params=[*params, *_FROM], help=text)
 
 
 def import_source(text: str) -> Path | str:

@@ -7,6 +7,7 @@ import asyncio
 import gzip
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -41,19 +42,28 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy, because a build leaves files beside the sources."""
-    folder = tmp_path_factory.mktemp("wheel")
+def copy_sources(folder: Path) -> Path:
+    """A copy of what a wheel is built from, because a build leaves files beside the sources."""
     for name in run(
         "git", "ls-files", "component", "docs/smartfeeds.1", "pyproject.toml", "README.md", "LICENSE"
     ).split():
         (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / "source" / name)
+    return folder / "source"
+
+
+def build_wheel(source: Path, folder: Path) -> Path:
+    """The wheel of these sources, in a folder that has no other."""
     pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index")
-    run(*pip, "-w", folder, folder / "source")
+    run(*pip, "-w", folder, source)
     (built,) = folder.glob("*.whl")
     return built
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    return build_wheel(copy_sources(folder), folder)
 
 
 @pytest.fixture(scope="session")
@@ -120,6 +130,26 @@ def test_wheel_has_every_file_of_the_package_and_the_man_page(wheel: Path) -> No
     assert {name for name in names if name.endswith("share/man/man1/smartfeeds.1")}
     suffixes = {Path(name).suffix for name in names}
     assert {".html", ".css", ".js", ".mo", ".sql", ".mako", ".xml"} <= suffixes
+
+
+def test_upgrade_of_a_checkout_installs_no_module_of_the_former_version(tmp_path: Path) -> None:
+    """The commands of docs/upgrading.md, with a build in place of the installation."""
+    page = (ROOT / "docs/upgrading.md").read_text("utf-8")
+    (block,) = re.findall(r"(?ms)^### Upgrade a virtual environment$.*?^```sh$(.*?)^```$", page)
+    commands = [shlex.split(line) for line in block.strip().splitlines()]
+    source = copy_sources(tmp_path)
+    former = source / "component/smartfeeds/former.py"
+    former.touch()
+    with zipfile.ZipFile(build_wheel(source, tmp_path / "former")) as archive:
+        assert "smartfeeds/former.py" in archive.namelist()
+    former.unlink()
+
+    assert commands[-1][-2:] == ["--no-deps", "."]
+    for command in commands:
+        if not command[0].endswith("/pip"):
+            run(*command, cwd=source)
+    with zipfile.ZipFile(build_wheel(source, tmp_path / "present")) as archive:
+        assert "smartfeeds/former.py" not in archive.namelist()
 
 
 async def test_installed_program_serves_a_feed(program: Path, prosody: TestServer, tmp_path: Path) -> None:

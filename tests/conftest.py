@@ -14,6 +14,7 @@ import pytest_asyncio
 import structlog
 from hypothesis import HealthCheck, settings
 
+from smartfeeds.cli.run import GC_THRESHOLD
 from smartfeeds.core.stores import parse_store
 from smartfeeds.features import FEATURES
 from smartfeeds.features.demo import process
@@ -59,9 +60,10 @@ gc.disable()
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Excludes the collected tests from garbage collection, as `smartfeeds run` excludes its modules."""
+    """Excludes the collected tests from garbage collection, and collects rarely, as `smartfeeds run` does."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
     gc.enable()
 
 

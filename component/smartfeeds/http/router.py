@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
+from itertools import groupby
 from typing import Final, NamedTuple, TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
@@ -96,10 +97,8 @@ class HttpRouter:
         resources = sorted(resources, key=lambda resource: -resource.template.fixed_length)
         # A path that is fixed as a whole needs no search, and another one is compared with few templates.
         self._fixed = {resource.template.text: resource for resource in resources if not resource.template.variables}
-        self._templates = {
-            segment: [resource for resource in resources if first_segment(resource.template.text) == segment]
-            for segment in {first_segment(resource.template.text) for resource in resources}
-        }
+        by_segment = sorted(resources, key=_segment)  # those of a segment stay in their order
+        self._templates = {segment: list(group) for segment, group in groupby(by_segment, _segment)}
         server = Resource(PathTemplate(_SERVER), "http_options")
         for resource in resources:
             server.methods.update(resource.methods)
@@ -256,6 +255,10 @@ async def _send(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
     write(reply.raw())
     await request.writer.drain()
     return ALREADY_SENT
+
+
+def _segment(resource: Resource) -> str:
+    return first_segment(resource.template.text)
 
 
 def _with_head(methods: Iterable[str]) -> list[str]:

@@ -47,12 +47,12 @@ class Backend:
 class SiteTools(Backend):
     """What handlers work with. `perform` answers requests that change something, which are finished even if their
     client disconnects. `authenticator` recognises users. `publish` publishes the item that its second parameter reads
-    of a request. `openapi` is the OpenAPI document."""
+    of a request. `openapi` returns the OpenAPI document."""
 
     perform: Handle
     authenticator: Authenticator
     publish: Callable[[HttpCall, ReadItem], Awaitable[Reply]]
-    openapi: Mapping[str, Any]
+    openapi: Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

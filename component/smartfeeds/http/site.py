@@ -1,7 +1,7 @@
 """The HTTP side put together: the objects that hold the handlers, over one service. The routes are in `routes.py`."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from smartfeeds.errors import Condition, FeedError
@@ -62,7 +62,7 @@ class Site:
         )
         self._complete = CompleteFeeds(self._pull, authenticator.authenticate, domain)
         self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=settings.heartbeat_s)
-        content = document(sides, forms)
+        content = cache(partial(document, sides, forms))
         tools = SiteTools(
             handle=handle,
             domain=domain,

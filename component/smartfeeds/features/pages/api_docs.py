@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from shlex import quote
@@ -77,9 +77,9 @@ class OperationText:
 
 
 class ApiDocs:
-    """Serves the page. `content` is the OpenAPI document."""
+    """Serves the page. `content` returns the OpenAPI document."""
 
-    def __init__(self, content: Mapping[str, Any]) -> None:
+    def __init__(self, content: Callable[[], Mapping[str, Any]]) -> None:
         self._content = content
         # A page takes some milliseconds. Its text depends on the language, the theme and the address of the site.
         self._page = lru_cache(16)(self._render)
@@ -89,11 +89,12 @@ class ApiDocs:
         return call.zipped(page_reply(self._page(frame_of(call), call.site_url)))
 
     def _render(self, frame: Frame, site_url: str) -> bytes:
+        content = self._content()
         groups: dict[str, list[OperationText]] = {title: [] for title in (*_GROUPS.values(), _OTHERS)}
-        for operation in operations_of(self._content, site_url):
+        for operation in operations_of(content, site_url):
             segment = operation.path.split("/")[1].partition(".")[0]
             groups[_GROUPS.get(segment, _OTHERS)].append(operation)
-        schemas = self._content["components"]["schemas"]
+        schemas = content["components"]["schemas"]
         return frame.page(
             "api.html",
             groups={title: operations for title, operations in groups.items() if operations},
@@ -101,7 +102,7 @@ class ApiDocs:
                 (name, schema.get("description", ""), tuple(_members(schema)), _dump(schema))
                 for name, schema in schemas.items()
             ],
-            description=self._content["info"]["description"],
+            description=content["info"]["description"],
             site_url=site_url,
             openapi=OPENAPI,
         )

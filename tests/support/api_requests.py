@@ -1,9 +1,9 @@
 """Requests that together get every documented answer of the HTTP side, in a function for each group of routes."""
 
+import asyncio
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlencode
 
 from smartfeeds.core.files import FeedFile, extension_of
@@ -438,23 +438,27 @@ async def ask_cloud(requests: Requests) -> None:
 
 async def ask_slowly(requests: Requests) -> None:
     """To a service that waits only shortly: each operation with a body that does not arrive (408)."""
-    for path, item in document()["paths"].items():
-        for method in ("put", "post", "patch"):
-            kinds: dict[str, Any] = item.get(method, {}).get("requestBody", {}).get("content", {})
-            if not kinds:
-                continue
-            async with connected(requests.web.port) as raw:
-                sent = (
-                    f"Authorization: {requests.token}",
-                    f"Content-Type: {next(iter(kinds))}; boundary=x",
-                    "Content-Length: 5",
-                    "Sec-Fetch-Site: same-origin",
-                )
-                raw.say(request(concrete(path, "slow"), *sent, method=method.upper()))
-                heard = await raw.hear()
-            requests.answers.append(
-                (path, method, Got(heard.status, {"Content-Type": heard.headers["content-type"]}, heard.body))
-            )
+    bodies = [
+        (path, method, next(iter(kinds)))
+        for path, item in document()["paths"].items()
+        for method in ("put", "post", "patch")
+        if (kinds := item.get(method, {}).get("requestBody", {}).get("content", {}))
+    ]
+    # All at once: the service waits as long for each of them.
+    requests.answers += await asyncio.gather(*(_ask_slowly(requests, *body) for body in bodies))
+
+
+async def _ask_slowly(requests: Requests, path: str, method: str, kind: str) -> tuple[str, str, Got]:
+    async with connected(requests.web.port) as raw:
+        sent = (
+            f"Authorization: {requests.token}",
+            f"Content-Type: {kind}; boundary=x",
+            "Content-Length: 5",
+            "Sec-Fetch-Site: same-origin",
+        )
+        raw.say(request(concrete(path, "slow"), *sent, method=method.upper()))
+        heard = await raw.hear()
+    return path, method, Got(heard.status, {"Content-Type": heard.headers["content-type"]}, heard.body)
 
 
 def _handlers(web: Web) -> Parts:

@@ -105,9 +105,9 @@ async def ping(link: ClientLink) -> str:
     return (await link.ask("get", "localhost", request)).get("type", "")
 
 
-async def test_client_link_logs_in_and_asks(server: TestServer) -> None:
+async def test_client_link_logs_in_and_asks(prosody: TestServer) -> None:
     """[SF-084]"""
-    heard, link = Heard(), await made(server, "link", FakeTime())
+    heard, link = Heard(), await made(prosody, "link", FakeTime())
     link.open(heard)
 
     assert await heard.next() == "up"

@@ -28,8 +28,9 @@ TITLE = "{http://www.w3.org/2005/Atom}entry/{http://www.w3.org/2005/Atom}title"
 
 
 @pytest.fixture
-async def blog(start_web: WebStarter) -> Web:
-    """A service that has the feed blog of Alice, at its public address."""
+async def blog(start_web: WebStarter, monkeypatch: pytest.MonkeyPatch) -> Web:
+    """A service that has the feed blog of Alice, at its public address. It looks for new sources all the time."""
+    monkeypatch.setattr("smartfeeds.features.polling.poller.LOOK_S", 0.05)
     address = f"127.0.0.1:{free_port()}"
     web = await start_web(
         http={"listen": address, "base_url": f"http://{address}"}, webhooks=LOOPBACK, sources=LOOPBACK

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.abc import ConnDict
+from psycopg.conninfo import timeout_from_conninfo
 
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.stores import parse_store
@@ -36,13 +38,19 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def url(server: PostgresServer) -> Iterator[str]:
-    """The address of an empty database. Connecting to a stopped server takes the shortest time that libpq knows."""
-    yield f"{server.create_database()}?connect_timeout=1"
+    """The address of an empty database."""
+    yield server.create_database()
     server.thaw()
 
 
 @pytest.fixture(autouse=True)
-def _short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_times(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connecting to a stopped server takes a short time. The address could name 2 s, as libpq knows no shorter one."""
+
+    def timeout_s(params: ConnDict) -> float:
+        return SHORT_S if server.is_frozen else timeout_from_conninfo(params)
+
+    monkeypatch.setattr("psycopg.connection.timeout_from_conninfo", timeout_s)
     monkeypatch.setattr("smartfeeds.store.postgres_session.RECONNECT_S", 0.1)
     monkeypatch.setattr(postgres_answers, "ENDING_ANSWER_S", SHORT_S)
 
@@ -151,7 +159,7 @@ async def test_commit_that_waits_for_a_standby_is_never_taken_for_done(server: P
     statements must not do that.
     """
     limit = AnswerLimit(NEVER_S)
-    store = PostgresStore(parse_store(f"{url}&options=-csynchronous_commit%3Don"), read_payload, limit=limit)
+    store = PostgresStore(parse_store(f"{url}?options=-csynchronous_commit%3Don"), read_payload, limit=limit)
     await store.open()
     await store.write(add_feed())
 
@@ -197,8 +205,11 @@ async def test_close_does_not_wait_for_a_server_that_hangs(url: str, outage: Out
         assert all(isinstance(error, StoreError) for error in errors), errors
 
 
-async def test_service_ends_while_the_server_hangs(server: PostgresServer, url: str, tmp_path: Path) -> None:
+async def test_service_ends_while_the_server_hangs(
+    server: PostgresServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """[CAM-002] Deliveries, shards and presence are stored at the end, and each of them fails."""
+    monkeypatch.setattr("smartfeeds.features.cluster.lock_session.CLOSE_S", SHORT_S)
     app = App(settings(1, url, store={"files": tmp_path / "files", "lease_s": 1.0}))
     async with waiting("the end of the service"):
         await app.start()
@@ -209,7 +220,7 @@ async def test_service_ends_while_the_server_hangs(server: PostgresServer, url: 
         await app.service.read(lambda tx, _context: tx.node_count())
 
 
-@pytest.mark.parametrize(("options", "user_timeout_ms"), [("", 30_000), ("&tcp_user_timeout=7000", 7_000)])
+@pytest.mark.parametrize(("options", "user_timeout_ms"), [("", 30_000), ("?tcp_user_timeout=7000", 7_000)])
 def test_connection_notices_a_network_that_loses_all_packets(url: str, options: str, user_timeout_ms: int) -> None:
     """[CAM-008] The address may set another time."""
     with connect(parse_store(url + options), "smartfeeds test") as connection:

@@ -38,6 +38,7 @@ class PostgresServer:
         self.data = folder / "data"
         self.port = port
         self.options = options
+        self.is_frozen = False
         self._databases = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -115,9 +116,11 @@ class PostgresServer:
     def freeze(self) -> None:
         """Stops all processes of the server where they are (SIGSTOP)."""
         self._send(signal.SIGSTOP)
+        self.is_frozen = True
 
     def thaw(self) -> None:
         """Lets the processes of a frozen server go on."""
+        self.is_frozen = False
         self._send(signal.SIGCONT)
 
     def kill(self) -> None:

@@ -297,7 +297,8 @@ def test_database_that_a_service_uses_is_refused(filled: Path, address: StoreAdd
         session.close()
 
 
-def test_two_copies_into_one_database_are_refused(address: StoreAddress) -> None:
+def test_two_copies_into_one_database_are_refused(address: StoreAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copy_postgres, "_LOCK_WAIT", "10ms")
     with (
         postgres_target(address),
         pytest.raises(StoreError, match="another smartfeeds db copy uses it"),

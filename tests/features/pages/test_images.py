@@ -81,7 +81,7 @@ async def test_images_of_a_slow_host_do_not_hold_up_those_of_others() -> None:
     """The limiter of the outgoing requests hands out turns per host; a bound of the images in front of it would be
     taken by the ones that wait there."""
     gate = asyncio.Event()
-    limiter = HostLimiter(HostLimits(at_once=4, at_once_per_host=2))
+    limiter = HostLimiter(HostLimits(at_once=4, at_once_per_host=2, burst=100))
 
     async def fetch(address: str, _accept: str, _max_bytes: int) -> bytes:
         host = urlsplit(address).hostname or ""

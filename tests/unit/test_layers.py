@@ -5,6 +5,7 @@ import re
 from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from smartfeeds.features import FEATURES
 
@@ -113,18 +114,30 @@ def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
+class Reading(NamedTuple):
+    """What a file imports and says of itself, so that it is parsed once."""
+
+    imports: frozenset[str]
+    docstring: str | None
+
+
 @cache
-def imports(path: Path) -> frozenset[str]:
-    """Every module that a file imports, at the top or inside a function; for `from a import b` both a and a.b."""
+def reading(path: Path) -> Reading:
+    tree = ast.parse(path.read_text("utf-8"))
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             found.add(node.module or "")
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(found)
+    return Reading(frozenset(found), ast.get_docstring(tree))
+
+
+def imports(path: Path) -> frozenset[str]:
+    """Every module that a file imports, at the top or inside a function; for `from a import b` both a and a.b."""
+    return reading(path).imports
 
 
 def top_of(name: str) -> str:
@@ -272,9 +285,9 @@ def test_test_finds_what_it_looks_for(tmp_path: Path) -> None:
 
 
 def test_modules_say_what_they_are() -> None:
-    texts = {name_of(path): path.read_text("utf-8") for path in modules()}
-
-    assert [name for name, text in texts.items() if text.strip() and not ast.get_docstring(ast.parse(text))] == []
+    assert [
+        name_of(path) for path in modules() if path.read_text("utf-8").strip() and not reading(path).docstring
+    ] == []
 
 
 def test_no_group_is_possessive_that_may_fail_in_the_middle() -> None:

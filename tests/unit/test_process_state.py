@@ -8,10 +8,14 @@ in which another process changes what is cached. A feature names its own in `sta
 # needs: accounts, administration, bot, cluster, pages, presence, privacy
 
 import ast
+from collections.abc import Iterator
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import pytest
 
 from support.process_state import CACHES, HOSTS, LOCAL, OWNED, PAGES, WORK, Bound, Checked
 
@@ -218,13 +222,30 @@ def kept_results(tree: ast.Module) -> set[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             texts = [ast.unparse(each).partition("(")[0].rpartition(".")[2] for each in node.decorator_list]
             found |= {node.name} if set(texts) & {"cache", "lru_cache", "cached_property"} else set()
-        elif isinstance(node, ast.Assign) and "lru_cache(" in ast.unparse(node.value):
+        elif isinstance(node, ast.Assign) and any(map(is_lru_cache, ast.walk(node.value))):
             found |= {ast.unparse(target) for target in node.targets}
     return found
 
 
+def is_lru_cache(node: ast.AST) -> bool:
+    """Whether an expression calls `lru_cache`, by this name or as an attribute of its module."""
+    return isinstance(node, ast.Call) and "lru_cache" in (getattr(node.func, "id", ""), getattr(node.func, "attr", ""))
+
+
 def long_lived() -> list[Path]:
     return [path for path in modules() if not name_of(path).startswith(SHORT_LIVED)]
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The sources of the modules that live long, parsed once."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in long_lived()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_the_trees() -> Iterator[None]:
+    yield
+    trees.cache_clear()
 
 
 def module_of(path: Path) -> str:
@@ -233,11 +254,7 @@ def module_of(path: Path) -> str:
 
 def test_each_class_with_state_says_what_becomes_of_it() -> None:
     """[TOP-013]"""
-    classes = {
-        f"{module_of(path)}.{name}"
-        for path in long_lived()
-        for name in stateful_classes(ast.parse(path.read_text("utf-8")))
-    }
+    classes = {f"{module_of(path)}.{name}" for path, tree in trees().items() for name in stateful_classes(tree)}
     assert classes == set(STATES)
 
 
@@ -259,19 +276,13 @@ def test_each_bound_of_a_process_is_documented() -> None:
 
 def test_results_are_kept_of_functions_that_read_nothing() -> None:
     """[TOP-013] A result that depends on the store would stay when another process writes."""
-    found = {
-        module_of(path): names for path in long_lived() if (names := kept_results(ast.parse(path.read_text("utf-8"))))
-    }
+    found = {module_of(path): names for path, tree in trees().items() if (names := kept_results(tree))}
     assert found == PURE
 
 
 def test_no_module_has_a_container_that_changes() -> None:
     """[TOP-013] It would be shared by all requests of a process, and unknown to the other processes."""
-    found = {
-        f"{name_of(path)}: {name}"
-        for path in long_lived()
-        for name in mutable_globals(ast.parse(path.read_text("utf-8")))
-    }
+    found = {f"{name_of(path)}: {name}" for path, tree in trees().items() for name in mutable_globals(tree)}
     assert found == set()
 
 

@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import sqlite3
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -97,6 +98,16 @@ def default_logging() -> Iterator[None]:
     root.handlers = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_certificates() -> Iterator[None]:
+    """slixmpp reads all certificates of the system twice for each stream, which takes longer than most tests with a
+    stream. The links of components have no TLS, and no test trusts an authority of the system.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda _context: None)
+        yield
 
 
 @pytest.fixture(scope="session")

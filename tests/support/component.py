@@ -10,7 +10,6 @@ got. The clock stands still until `clock.advance`, fresh ids count up, so all ru
 
 import asyncio
 import itertools
-import os
 import shutil
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Sequence
@@ -496,9 +495,6 @@ async def starting(folder: Path, blank_database: Path | str) -> AsyncIterator[St
         patch.setattr("smartfeeds.system.now_us", clock)
         patch.setattr("smartfeeds.system.monotonic", lambda: clock.now_us / 1_000_000)
         patch.setattr("smartfeeds.system.new_id", lambda: f"fresh-{next(numbers)}")
-        # slixmpp reads all certificates of the system at each start; this link has no TLS.
-        patch.setenv("SSL_CERT_FILE", os.devnull)
-        patch.setenv("SSL_CERT_DIR", os.devnull)
         starter = Starter(store_url, clock, files)
         yield starter
         await starter.close()

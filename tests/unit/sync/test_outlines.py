@@ -197,13 +197,3 @@ def test_merged_outline_has_the_limits_of_an_outline():
 
     with pytest.raises(FeedError, match="nested deeper than 128"):
         merged(here, there)
-
-
-def test_many_outlines_merge_in_good_time():
-    """[SSE-027] 20,000 on each side, every second one changed there."""
-    here = opml(*(node(f"n{n:06d}") for n in range(20_000)), *(plain(f"p{n}") for n in range(1_000)))
-    there = opml(*(node(f"n{n:06d}", version=1 + n % 2) for n in range(20_000)))
-
-    _, report = merged(here, there)
-
-    assert report.outcomes == {Outcome.UNCHANGED: 10_000, Outcome.UPDATED: 10_000}

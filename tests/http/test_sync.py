@@ -6,8 +6,10 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 from lxml import etree
 
+from smartfeeds.core.times import format_datetime
 from smartfeeds.core.token import TokenScope
 from smartfeeds.http.complete import CompleteFeeds
 from smartfeeds.service.requests import FeedPage, PullFeed
@@ -25,7 +27,7 @@ from support.bearer import bearer
 from support.component import ALICE, BOB, entry
 from support.sync import parse_item
 from support.versions import B1, C1, sse_version, version
-from support.web import Got, Web, WebStarter
+from support.web import Got, Web
 
 ATOM = "application/atom+xml"
 JSON = "application/json"
@@ -345,12 +347,17 @@ def read(body: bytes) -> tuple[list[str], Sharing]:
     return [piece.sync_item.version.sync_id for piece in pieces if piece.sync_item], reader.sharing
 
 
-@pytest.fixture
-async def paged(start_web: WebStarter) -> Web:
-    """The feed notes, where pages have five items at most."""
-    web = await start_web(pubsub={"page_default": 5, "page_max": 5})
-    await web.component.create(ALICE, "notes")
-    return web
+@pytest.fixture(scope="module")
+def shared_settings() -> dict[str, dict[str, Any]]:
+    """Those of the tests with the fixture `paged`."""
+    return {"pubsub": {"page_default": 5, "page_max": 5}}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def paged(shared_web: Web) -> Web:
+    """The feed notes, where pages have five items at most. The tests have one component together."""
+    await shared_web.component.create(ALICE, "notes")
+    return shared_web
 
 
 @pytest.mark.parametrize("suffix", ["atom", "rss", "opml"])
@@ -436,13 +443,13 @@ async def test_unchanged_window_is_not_sent_again(paged: Web) -> None:
 async def test_partial_document_says_its_bounds(paged: Web) -> None:
     """[FS-015] [FS-077] [FS-081] [FS-086] [A-45] [A-47] until is the newest item's bound, since that of the newest one
     that is not in it, and the complete feed has an absolute address."""
+    start_us = paged.component.clock.now_us
     await fill(paged, 8)
     modified = [item["updated"] for item in (await paged.get("/feeds/notes/?max=5&until=")).json["items"]]
     ids, sharing = read((await paged.get("/feeds/notes.atom?sync=true")).body)
     assert ids == ["i3", "i4", "i5", "i6", "i7"]
-    start_us = 1_767_225_600_000_000
     assert sharing.since == format_bound(start_us + 3_000_000) < format_bound(start_us + 8_000_000) == sharing.until
-    assert modified[-1] == "2026-01-01T00:00:08Z"
+    assert modified[-1] == format_datetime(start_us + 8_000_000)
     assert sharing.complete_link == f"{paged.origin}/feeds/notes.atom?sync=true&max=all"
     ids, complete = read((await paged.get(sharing.complete_link.removeprefix(paged.origin))).body)
     assert (ids, complete) == ([f"i{n}" for n in range(8)], Sharing(BEGINNING, sharing.until))
@@ -464,6 +471,7 @@ async def test_other_views_point_to_their_own_whole(paged: Web) -> None:
     """[FS-077] [A-156] A filter's document is a part of what the filter lets through. In the order of creation an edit
     may be outside the window, so any change since the last reading leads to the complete feed. A page of a pull says
     nothing at all."""
+    start_us = paged.component.clock.now_us
     await fill(paged, 6)
     body = (await paged.get("/feeds/notes.atom?sync=true&author=alice@example.org")).body
     ids, sharing = read(body)
@@ -471,9 +479,9 @@ async def test_other_views_point_to_their_own_whole(paged: Web) -> None:
     assert (len(ids), sharing.complete_link) == (5, link)
     assert len(read((await paged.get(link.removeprefix(paged.origin))).body)[0]) == 6
     ids, sharing = read((await paged.get("/feeds/notes.atom?sync=true&order=created")).body)
-    assert sharing.since == sharing.until == format_bound(1_767_225_600_000_000 + 6_000_000)
+    assert sharing.since == sharing.until == format_bound(start_us + 6_000_000)
     assert sharing.complete_link == f"{paged.origin}/feeds/notes.atom?sync=true&order=created&max=all"
-    for query in ("timeout=0", "since=time:0", "until=time:2026-01-01T00:00:05Z"):
+    for query in ("timeout=0", "since=time:0", f"until=time:{format_datetime(start_us + 5_000_000)}"):
         assert "sharing" not in (await paged.get(f"/feeds/notes/?sync=true&{query}", ATOM)).text
 
 

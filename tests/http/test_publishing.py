@@ -669,8 +669,9 @@ async def test_a_body_that_is_a_little_too_long_is_answered_in_peace(notes: Web,
     assert (got.status, got.header("Connection")) == (413, "close")
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for(start_web: Any) -> None:
+async def test_a_body_that_does_not_come_is_not_waited_for(start_web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """[xep-map 249] 408 after the time that a first request may take, and the connection ends."""
+    monkeypatch.setattr("smartfeeds.http.server.LINGER_S", 0.05)
     web = await start_web(http={"first_request_s": 0.05})
     web.wait_for_heads()
     await web.component.create(ALICE, "notes")

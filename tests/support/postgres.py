@@ -24,6 +24,7 @@ _OPTIONS = {
     "shared_buffers": "64MB",
     "max_connections": "200",
     "log_min_messages": "warning",
+    "deadlock_timeout": "50ms",  # a second by default, which each test of a deadlock waits for
 }
 # A test database is thrown away, so waiting for the disk would only cost time. Tests of crashes start their own server
 # with `durable=True`.

@@ -127,7 +127,7 @@ PURE = of_features("PURE") | {
     "core.person": {"_pattern", "hint"},
     "core.filters": {"_known_fold", "change_facets"},
     "core.stringprep": {"_flags", "_folded", "_without_ignored"},
-    "core.urls": {"_quoted"},
+    "core.urls": {"_quoted", "feed_path"},
     "core.view": {"_facets", "from_canonical"},
     "http.calls": {"_plain_address", "parse_address", "split_base_url"},
     "http.conditions": {"representation_mark"},

@@ -61,6 +61,8 @@ def harmless(address: str) -> str:
     return address if scheme is None or scheme[0].lower() not in _ACTIVE else ""
 
 
+# Each page of a feed names a few addresses of it.
+@lru_cache(1_024)
 def feed_path(name: str, suffix: str = "", folder: str = FEEDS) -> str:
     """Returns the path of a feed, or of one of its documents. In the folder ABOUT it is that of its description."""
     return f"{folder}{_quoted(name)}{f'.{suffix}' if suffix else '/'}"

@@ -16,7 +16,8 @@ class Authenticator(Protocol):
     """Recognises the senders of requests."""
 
     async def identify(self, call: HttpCall) -> None:
-        """Sets the actor of a call from its credentials. Raises FeedError if they are not valid."""
+        """Sets the actor of a call from its credentials. Raises FeedError if they are not valid. Called for requests
+        with the header Authorization or Cookie."""
 
     async def authenticate(self, credential: str) -> Token:
         """Returns the token for the credential of a call that was identified before, if it is still valid. Raises

@@ -104,6 +104,15 @@ class FeedRequest:
     style: str = ""
     stored: bool = False
     local: bool = False
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.place, self.form, self.actor, self.document, self.reader, self.zipped, self.credential)
+        object.__setattr__(self, "_hash", hash((*parts, self.bearer, self.frame, self.style)))
+
+    def __hash__(self) -> int:
+        # A request is looked up in caches six times, and most of its parts are texts and tuples.
+        return self._hash
 
     @property
     def size_bytes(self) -> int:

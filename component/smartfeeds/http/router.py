@@ -142,7 +142,8 @@ class HttpRouter:
             call.path, is_post=method == "POST"
         )
         exchange.resource = resource
-        await self._authenticator.identify(call)
+        if call.credential or "Cookie" in call.request.headers:
+            await self._authenticator.identify(call)
         if not possible:
             raise no_such_name()
         route = resource.methods.get("GET" if method == "HEAD" else method)

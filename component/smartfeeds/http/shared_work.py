@@ -23,7 +23,7 @@ class SharedWork(Generic[Key, Asker, Result]):
 
     async def get(self, key: Key, asker: Asker) -> Result:
         """The result of a run that begins after this call."""
-        task = self._next.get(key)
+        task = self._next.get(key) if self._next else None
         if task is None:
             if key not in self._running:
                 return await self._run(key, asker)  # nobody to share with: no task

@@ -170,11 +170,11 @@ def _page_between(
     look: bool = False,
 ) -> PageRead:
     if not page_plan.limit:
-        return PageRead((), ResultSet(tx.bounded_count(node.node_no, view)))
+        return PageRead((), ResultSet(_count(tx, node, view)))
     window = Slice(view, page_plan.limit, after, before, page_plan.newest, page_plan.offset)
     items, ended = _read_items(tx, context, node, window, rows, look=look and not window.newest)
     whole = ended and after is before is None and not page_plan.offset
-    count = len(items) if whole else tx.bounded_count(node.node_no, view)
+    count = len(items) if whole else _count(tx, node, view)
     if not items:
         return PageRead((), ResultSet(count))
     index = None if look or not (page_plan.index or view.smart) else _index(tx, node, window, items, count)
@@ -185,6 +185,13 @@ def _page_between(
         index = None if index is None or count is None else count - index - len(items)
     more = not ended if look and not page_plan.newest else None
     return PageRead(tuple(items), ResultSet(count, first, last, index), more)
+
+
+def _count(tx: ReadTx, node: Node, view: View) -> int | None:
+    """How many items the view has, None if counting them takes too long. A node knows the number of its items."""
+    if view.filtered:
+        return tx.bounded_count(node.node_no, view)
+    return node.live if view.hides_tombstones else node.total
 
 
 def _read_items(

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from smartfeeds.cli.run import GC_THRESHOLD
 from smartfeeds.core.stores import parse_store
 from smartfeeds.features import FEATURES
-from smartfeeds.features.demo import process
+from smartfeeds.local import process
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Store
 from smartfeeds.store.postgres import PostgresStore

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from bench import stanzas
 from bench.wire import Listener, Wire, connect
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.demo.process import LocalServer
-from smartfeeds.features.demo.prosody import Prosody
+from smartfeeds.local.process import LocalServer
+from smartfeeds.local.prosody import Prosody
 from support.ejabberd import Ejabberd
 
 SECRET = "secret"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench import targets
 from bench.wire import BenchError, Wire
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 
 MANY = 20_000  # connections of one client
 START_S = 20.0

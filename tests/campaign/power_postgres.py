@@ -19,7 +19,7 @@ from campaign.disk_image import DiskImage
 from campaign.history import History
 from campaign.pieces import Piece, Task, judged, log_problems
 from campaign.service import Preload, Service
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from support.postgres import PostgresServer, new_folder, postgres_program, run_as_postgres
 
 LIFE_S = 0.6

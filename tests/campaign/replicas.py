@@ -8,7 +8,7 @@ from types import TracebackType
 import psycopg
 
 from campaign.cable import Cable
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from support.postgres import PostgresServer, new_folder, postgres_program, run_as_postgres
 
 _OPTIONS = {

@@ -15,7 +15,7 @@ from types import TracebackType
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.token import SCOPES
 from smartfeeds.features.accounts.tokens import add_token, new_token
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from smartfeeds.service.requests import CreateNode, Subscribe
 from smartfeeds.store.base import OpenMode
 from support.service import stored_service

@@ -17,7 +17,7 @@ from clients.run import ATOM_NODE, FEED, GENERIC, SPACE, Cell, Kind, Run, Wrong
 from clients.servers import NAME, SECRET, WebEjabberd, WebProsody
 from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
-from smartfeeds.features.demo.process import HOST, LocalServer
+from smartfeeds.local.process import HOST, LocalServer
 from support.client import Client, log_in
 from support.federation import Country, Federation
 from support.wiretap import Wiretap

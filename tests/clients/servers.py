@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from smartfeeds.features.demo.process import HOST, free_port
-from smartfeeds.features.demo.prosody import Prosody
+from smartfeeds.local.process import HOST, free_port
+from smartfeeds.local.prosody import Prosody
 from support.ejabberd import Ejabberd
 from support.servers import SECRET as SECRET
 

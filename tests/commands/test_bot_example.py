@@ -13,8 +13,8 @@ import pytest
 
 from smartfeeds.client import FileStore
 from smartfeeds.client.position import BEGINNING, bare, parse_position
-from smartfeeds.features.demo.process import HOST
-from smartfeeds.features.demo.prosody import Prosody
+from smartfeeds.local.process import HOST
+from smartfeeds.local.prosody import Prosody
 from support.client import Client, ClientFactory
 from support.servers import NAMES, ROOMS, SECRET, TestServer
 from support.service import running, write_config

@@ -18,10 +18,10 @@ from click.testing import CliRunner
 from smartfeeds.app.config import load, settings_of
 from smartfeeds.cli import main
 from smartfeeds.console import Exit
-from smartfeeds.features.demo.process import LocalServer
-from smartfeeds.features.demo.prosody import Prosody
 from smartfeeds.features.doctor.findings import CheckState
 from smartfeeds.features.doctor.probe import check_link
+from smartfeeds.local.process import LocalServer
+from smartfeeds.local.prosody import Prosody
 from support.ejabberd import Ejabberd
 
 NAME = "feeds.example.org"

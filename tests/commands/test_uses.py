@@ -15,7 +15,7 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 
-from smartfeeds.features.demo.process import HOST, free_port
+from smartfeeds.local.process import HOST, free_port
 from support.client import Client, ClientFactory
 from support.servers import TestServer
 from support.service import running, write_config

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import pytest
 
 from smartfeeds.core.token import TokenScope
-from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.sources import add_source
+from smartfeeds.local.process import free_port
 from support.bearer import bearer
 from support.callbacks import Subscribers, running_subscribers
 from support.component import ALICE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aiohttp
 
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from support.gateway import Gateway, running_gateway
 from support.process import ServiceProcess
 from support.publishing import DOMAIN, PublishedSite, prepare

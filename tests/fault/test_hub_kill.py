@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from support.callbacks import Subscribers, running_subscribers
 from support.process import ServiceProcess
 from support.publishing import DOMAIN, PublishedSite, prepare

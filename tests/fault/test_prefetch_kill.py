@@ -7,12 +7,12 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
+from smartfeeds.local.process import free_port
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.files import BUFFER_BYTES
 from support.prefetching import podcast

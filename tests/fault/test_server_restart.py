@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app.lifecycle import App
-from smartfeeds.features.demo.process import LocalServer
+from smartfeeds.local.process import LocalServer
 from support.client import Session
 from support.component import settings
 from support.race import Ledger, Mirror, Publisher, Wire, judge, make_feed, publishing, pull_all

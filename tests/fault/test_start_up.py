@@ -23,7 +23,7 @@ from structlog.testing import capture_logs
 from smartfeeds.app.lifecycle import App
 from smartfeeds.cli import main
 from smartfeeds.console import Exit
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from smartfeeds.store import migrate
 from support.component import settings
 from support.process import ServiceProcess

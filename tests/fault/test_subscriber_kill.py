@@ -14,11 +14,11 @@ from aiohttp import web
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.sources import add_source
+from smartfeeds.local.process import free_port
 from smartfeeds.service.requests import CreateNode
 from support.polling import atom
 from support.process import ServiceProcess

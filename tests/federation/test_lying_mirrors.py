@@ -18,11 +18,11 @@ from slixmpp.xmlstream.matcher import MatchXPath
 from smartfeeds.client.follow import Follower
 from smartfeeds.client.stanzas import EVENT, PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
-from smartfeeds.features.demo.process import HOST
 from smartfeeds.features.mirrors.mirror import MirrorState
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.features.mirrors.mirrors import Mirrors
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
+from smartfeeds.local.process import HOST
 from smartfeeds.service.syncing import endpoint
 from support.client import ClientFactory
 from support.federation import Federation, component_on

@@ -14,7 +14,7 @@ from slixmpp.exceptions import IqError
 
 from smartfeeds.console import Exit
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from smartfeeds.service.requests import CreateNode, SetAffiliations
 from support.commands import GREET, TABLE, TIME, WALK, WITH_TABLE
 from support.form_client import FormClient

@@ -10,7 +10,7 @@ from typing import Any
 import slixmpp
 from slixmpp.exceptions import IqError
 
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from support.servers import TestServer
 from support.service import running, write_config
 from support.waiting import HANG_S

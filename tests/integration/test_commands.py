@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from smartfeeds.console import Exit
-from smartfeeds.features.demo.process import HOST, free_port
+from smartfeeds.local.process import HOST, free_port
 from support.client import ClientFactory
 from support.listener import Listener
 from support.servers import SECRET, TestServer

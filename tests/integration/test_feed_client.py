@@ -17,7 +17,7 @@ from smartfeeds.client import (
     connect,
     connect_blocking,
 )
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from support.servers import TestServer
 from support.service import running, write_config
 from support.waiting import HANG_S

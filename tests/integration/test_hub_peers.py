@@ -14,8 +14,8 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.view import Order
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
-from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.hub.requests import HUB
+from smartfeeds.local.process import free_port
 from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Publish

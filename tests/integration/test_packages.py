@@ -20,7 +20,7 @@ import aiohttp
 import click
 import pytest
 
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from support.servers import SECRET, TestServer
 
 ROOT = Path(__file__).parents[2]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.errors import ConfigError, LinkError
-from smartfeeds.features.demo.process import free_port, is_listening
-from smartfeeds.features.demo.prosody import Prosody
+from smartfeeds.local.process import free_port, is_listening
+from smartfeeds.local.prosody import Prosody
 from support.client import ClientFactory
 from support.servers import TestServer
 from support.waiting import HANG_S

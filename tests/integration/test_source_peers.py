@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.polling.push_states import LEASE_WISH_S
+from smartfeeds.local.process import free_port
 from support.following import COPY, LOOPBACK, follower
 from support.lines import PEERS, running
 from support.waiting import waiting

@@ -13,7 +13,7 @@ from smartfeeds.core.stores import parse_store
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError, UnknownOutcomeError
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
 from smartfeeds.store.engine import TransientError
 from smartfeeds.store.migrate import HEAD

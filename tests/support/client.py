@@ -16,7 +16,7 @@ import slixmpp
 from lxml import etree
 from slixmpp.xmlstream.xmlstream import NotConnectedError
 
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from support.waiting import wait_for, waiting
 
 # A client that repeats what got lost does so after this time without an answer: servers lose stanzas while a connection

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.demo.process import HOST, DemoAccount, LocalServer
+from smartfeeds.local.process import HOST, LocalAccount, LocalServer
 
 
 def _libraries() -> str:
@@ -98,6 +98,6 @@ class Ejabberd(LocalServer):
             "HOME": str(self.folder),
         }
 
-    def account(self, name: str, password: str = "secret") -> DemoAccount:
+    def account(self, name: str, password: str = "secret") -> LocalAccount:
         """Anybody may log in: nothing has to be made."""
-        return DemoAccount(f"{name}@{self.domain}", password)
+        return LocalAccount(f"{name}@{self.domain}", password)

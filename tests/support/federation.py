@@ -18,8 +18,8 @@ from typing import Final
 
 import slixmpp
 
-from smartfeeds.features.demo.process import HOST, LocalServer, free_port
-from smartfeeds.features.demo.prosody import Prosody
+from smartfeeds.local.process import HOST, LocalServer, free_port
+from smartfeeds.local.prosody import Prosody
 from support.client import Client
 from support.ejabberd import Ejabberd
 from support.logs import LOGS

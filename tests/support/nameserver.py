@@ -10,7 +10,7 @@ from typing import Final
 
 import aiodns
 
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from support.waiting import HANG_S
 
 ZONE: Final = "fed.test"  # under a name that exists nowhere (RFC 6761)

@@ -14,7 +14,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from support.logs import LOGS
 from support.waiting import HANG_S, block_until
 

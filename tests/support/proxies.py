@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from support.waiting import until
 
 CONFIG: Final = Path(__file__).parents[2] / "config"

@@ -20,7 +20,7 @@ from lxml import etree
 from smartfeeds.client.change import Change, ChangeKind
 from smartfeeds.client.follow import Follower, FollowerClock, Proof, Timer
 from smartfeeds.client.transport import ClientLink, Timeouts
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from support.client import Client, Session
 from support.component import NS, PS, entry, text_of, tree
 from support.waiting import waiting

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from types import TracebackType
 
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from smartfeeds.xmpp.framer import Framer
 from support.listener import Listener
 from support.waiting import waiting

@@ -7,8 +7,8 @@ that no test sees what another one left.
 from collections.abc import Iterator
 from pathlib import Path
 
-from smartfeeds.features.demo.process import LocalServer
-from smartfeeds.features.demo.prosody import Prosody
+from smartfeeds.local.process import LocalServer
+from smartfeeds.local.prosody import Prosody
 from support.ejabberd import Ejabberd
 from support.logs import LOGS
 from support.waiting import HANG_S

@@ -13,7 +13,7 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.token import ALL_FEEDS, TokenScope
 from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.accounts.tokens import add_token, new_token
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from smartfeeds.service.requests import CreateNode, Subscribe
 from support.process import ServiceProcess
 from support.servers import TestServer

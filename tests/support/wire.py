@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from types import TracebackType
 
-from smartfeeds.features.demo.process import HOST, free_port
+from smartfeeds.local.process import HOST, free_port
 from support.listener import Listener
 from support.relay import read_some
 from support.waiting import waiting

@@ -8,7 +8,7 @@ from typing import Self
 
 from lxml import etree
 
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from smartfeeds.xmpp.framer import Framer
 from support.listener import Listener
 from support.relay import read_some

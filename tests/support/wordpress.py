@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from support.waiting import until, wait_for
 
 PROGRAM = Path("/usr/share/wordpress")

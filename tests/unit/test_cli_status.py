@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from smartfeeds.cli import main, run
 from smartfeeds.console import Exit
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.demo.process import free_port
+from smartfeeds.local.process import free_port
 from smartfeeds.xmpp.settings import LinkSettings
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Supervisor

@@ -29,6 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "texts": set(),
     "chat": {"core", "service", "store.base", "texts"},
     "net": {"errors", "core", "threads"},
+    "local": {"errors"},
     "client": {"errors", "core"},
     "system": set(),
     "threads": set(),
@@ -45,7 +46,7 @@ LAYERS: dict[str, set[str]] = {
     "features": {  # the kernel; test_features_import_only_what_they_need has the rest
         "errors", "core", "formats", "sync", "store", "service", "delivery", "push", "xmpp", "http", "net", "client",
         "app", "cli", "console", "telemetry", "recent", "system", "texts", "threads", "workers", "xml_names",
-        "watchdog", "parts", "chat",
+        "watchdog", "parts", "chat", "local",
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "telemetry",

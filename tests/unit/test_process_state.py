@@ -111,6 +111,7 @@ SHORT_LIVED = (
     "client/",
     "formats/",
     "sync/",
+    "local/",
     *(
         f"features/{feature}/{path}"
         for feature, states in OF_FEATURES.items()

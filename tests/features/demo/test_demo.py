@@ -8,7 +8,7 @@ import pytest
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
-from smartfeeds.features.demo.prosody import OWNER
+from smartfeeds.features.demo.configuration import OWNER
 from smartfeeds.features.demo.serve import NODE, find_folder, prepare, replace_token
 from support.world import World
 

@@ -15,7 +15,6 @@ from aiohttp import web
 
 from smartfeeds.app.config import HttpSettings, Settings, settings_of
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.doctor.findings import CheckState
 from smartfeeds.features.doctor.outside import Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.features.doctor.probe import (
@@ -27,6 +26,7 @@ from smartfeeds.features.doctor.probe import (
     check_second_connection,
     check_stanza_limit,
 )
+from smartfeeds.local.process import free_port
 from smartfeeds.store.lock import lock_database
 from support.fakeserver import FakeServer, Session
 from support.nameserver import Nameserver, resolver

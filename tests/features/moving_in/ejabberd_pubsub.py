@@ -7,7 +7,7 @@ import json
 import urllib.request
 from pathlib import Path
 
-from smartfeeds.features.demo.process import HOST, DemoAccount, free_port
+from smartfeeds.local.process import HOST, LocalAccount, free_port
 from support.ejabberd import Ejabberd
 from support.waiting import HANG_S
 
@@ -69,7 +69,7 @@ class EjabberdPubsub(Ejabberd):
         self.components = dict.fromkeys((MNESIA, SQL), SECRET)
         self.start()
 
-    def account(self, name: str, password: str = "secret") -> DemoAccount:
+    def account(self, name: str, password: str = "secret") -> LocalAccount:
         """Creates an account if it does not exist."""
         if name not in self._accounts:
             self._accounts.add(name)

@@ -12,7 +12,7 @@ from smartfeeds.client import CertificateError, ClientLink, LoginError
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.transport import DEFAULT_TIMEOUTS, Timeouts
 from smartfeeds.errors import LinkError
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from support.client import ClientFactory
 from support.faketime import FakeTime
 from support.listener import Listener

@@ -8,7 +8,7 @@ from smartfeeds.client.stanzas import PUBSUB
 from smartfeeds.client.transport import ClientLink
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.errors import LinkError
-from smartfeeds.features.demo.process import HOST, DemoAccount
+from smartfeeds.local.process import HOST, LocalAccount
 
 LOGIN_S = 30.0
 _OWNER = f"{PUBSUB}#owner"
@@ -17,7 +17,7 @@ _OWNER = f"{PUBSUB}#owner"
 class DemoUser:
     """A user with a session of their own. Requests raise FollowError, as those of FeedClient do."""
 
-    def __init__(self, account: DemoAccount, port: int) -> None:
+    def __init__(self, account: LocalAccount, port: int) -> None:
         self.jid = account.jid
         self.link = ClientLink(account.jid, account.password, server=(HOST, port), plaintext=True)
         self._client = FeedClient(self.link)

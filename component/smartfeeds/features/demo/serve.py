@@ -26,8 +26,9 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
-from smartfeeds.features.demo.process import HOST, DemoAccount, free_port, is_listening
-from smartfeeds.features.demo.prosody import OWNER, Prosody, write_config
+from smartfeeds.features.demo.configuration import OWNER, write_config
+from smartfeeds.local.process import HOST, LocalAccount, free_port, is_listening
+from smartfeeds.local.prosody import Prosody
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
@@ -56,14 +57,14 @@ class Scene:
     http_port: int = _HTTP_PORT
 
     @property
-    def reader(self) -> DemoAccount:
+    def reader(self) -> LocalAccount:
         """The account for the user's experiments."""
-        return DemoAccount(READER, self.password)
+        return LocalAccount(READER, self.password)
 
     @property
-    def owner(self) -> DemoAccount:
+    def owner(self) -> LocalAccount:
         """The account that owns the feed."""
-        return DemoAccount(OWNER, self.password)
+        return LocalAccount(OWNER, self.password)
 
 
 def read_scene(folder: Path) -> Scene:

@@ -12,8 +12,9 @@ from typing import Final
 from rich.console import Console
 
 from smartfeeds.errors import FollowError, LinkError
+from smartfeeds.features.demo.configuration import write_config
 from smartfeeds.features.demo.person import DemoUser
-from smartfeeds.features.demo.prosody import Prosody, write_config
+from smartfeeds.local.prosody import Prosody
 
 STEP_S: Final = 60.0
 _RETRY_S: Final = 0.1

@@ -8,7 +8,7 @@ from typing import Any
 
 import slixmpp
 
-from smartfeeds.features.demo.process import HOST
+from smartfeeds.local.process import HOST
 from support.servers import TestServer
 from support.service import running, write_config
 

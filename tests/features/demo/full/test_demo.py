@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.features.demo.process import is_listening
 from smartfeeds.features.demo.share import FeedCopy, SharedItem, SharedVersion, Titles, verdict
+from smartfeeds.local.process import is_listening
 
 DEADLINE_S = 55.0
 

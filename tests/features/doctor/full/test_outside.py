@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from smartfeeds.app.config import settings_of
-from smartfeeds.features.demo.process import free_port
 from smartfeeds.features.doctor.findings import CheckState, Finding
 from smartfeeds.features.doctor.outside import Outside, check_s2s
 from smartfeeds.features.doctor.probe import check_all
+from smartfeeds.local.process import free_port
 from support.federation import Country, FederatedServer
 from support.nameserver import Nameserver, resolver
 from support.servers import SECRET

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from lxml import etree
 
-from smartfeeds.features.demo.prosody import Prosody
+from smartfeeds.local.prosody import Prosody
 from support.client import Client, ClientFactory
 from support.pulls import infoset
 from support.servers import TestServer

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import slixmpp
 
-from smartfeeds.features.demo.process import HOST
 from smartfeeds.features.presence.xmpp import Presences
+from smartfeeds.local.process import HOST
 from support.client import Client, ClientFactory
 from support.servers import TestServer
 from support.service import running, write_config

@@ -1,13 +1,11 @@
-"""The Prosody of a demonstration (loopback only, no TLS, accounts in its folder), and the configuration of a service
-beside it.
-"""
+"""A Prosody on the loopback interface, without TLS, with its accounts in its folder."""
 
 import os
 import subprocess
 from pathlib import Path
 
 from smartfeeds.errors import LinkError
-from smartfeeds.features.demo.process import HOST, DemoAccount, LocalServer
+from smartfeeds.local.process import HOST, LocalAccount, LocalServer
 
 _CONFIG = """\
 {root}daemonize = false
@@ -28,44 +26,6 @@ authentication = "internal_plain"
 log = {{ info = "{folder}/prosody.log" }}
 VirtualHost "{domain}"
 {components}"""
-
-_SERVICE_CONFIG = """\
-# Written by smartfeeds demo at each start.
-[component]
-jid = "{service}"
-secret = "{secret}"
-port = {port}
-
-[store]
-url = "sqlite:///{folder}/feeds.db"
-
-[http]
-listen = "{listen}"
-base_url = "{base_url}"
-
-[pubsub]
-admins = ["{owner}"]
-
-[link]
-retry_first_s = 0.1
-
-[log]
-level = "{log_level}"
-"""
-OWNER = "alice@localhost"  # of the feeds of all demonstrations
-
-
-def write_config(
-    folder: Path, service: str, secret: str, port: int, *, listen: str = "", log_level: str = "warning"
-) -> Path:
-    """Writes the configuration of a service with its database in `folder`. Returns the path of the file."""
-    path = folder / "smartfeeds.toml"
-    path.touch(mode=0o600)  # it contains the secret
-    values = {"service": service, "secret": secret, "port": port, "listen": listen, "log_level": log_level}
-    # Feeds name a hub and a cloud only at an address of their own.
-    base_url = f"http://{listen}" if listen else ""
-    path.write_text(_SERVICE_CONFIG.format(**values, base_url=base_url, folder=folder, owner=OWNER))
-    return path
 
 
 class Prosody(LocalServer):
@@ -106,7 +66,7 @@ class Prosody(LocalServer):
         """Returns the command line of Prosody in the foreground."""
         return [program, "--config", str(self.config_file), "-F"]
 
-    def account(self, name: str, password: str = "secret") -> DemoAccount:  # noqa: S107 - a throw-away account
+    def account(self, name: str, password: str = "secret") -> LocalAccount:  # noqa: S107 - a throw-away account
         """Creates a client account with prosodyctl. An existing account gets this password."""
         result = subprocess.run(  # noqa: S603 - a fixed command line
             ["/usr/bin/prosodyctl", "--config", str(self.config_file), "register", name, self.domain, password],
@@ -118,4 +78,4 @@ class Prosody(LocalServer):
             raise LinkError(
                 f"prosodyctl cannot create the account {name}: {result.stdout.strip()} {result.stderr.strip()}"
             )
-        return DemoAccount(f"{name}@{self.domain}", password)
+        return LocalAccount(f"{name}@{self.domain}", password)

@@ -30,7 +30,7 @@ _LOG_TAIL_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class DemoAccount:
+class LocalAccount:
     """A client account: its bare JID and its password."""
 
     jid: str
@@ -161,7 +161,7 @@ class LocalServer(ABC):
         return {}
 
     @abstractmethod
-    def account(self, name: str, password: str = "secret") -> DemoAccount:  # noqa: S107 - a throw-away account
+    def account(self, name: str, password: str = "secret") -> LocalAccount:  # noqa: S107 - a throw-away account
         """Creates a client account if it does not exist."""
 
     @property

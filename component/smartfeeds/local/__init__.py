@@ -1,0 +1,1 @@
+"""XMPP servers that this machine runs for demonstrations and tests."""

@@ -23,8 +23,8 @@ from smartfeeds.features.hub.hub import Hub
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import CallbackClient
-from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore
+from support.timers import Timers
 from support.waiting import until
 from support.world import World, running_world
 

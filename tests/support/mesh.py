@@ -8,7 +8,6 @@ its way any more.
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -49,6 +48,7 @@ from smartfeeds.xmpp.stanza_side import StanzaSide
 from smartfeeds.xmpp.stream import STANZA_LIMIT_BYTES
 from support.documents import at_once
 from support.sqlite_memory import SqliteMemoryStore
+from support.timers import Timers
 from support.world import Clock, draft, entry, form, jid
 
 COMPONENT = "jabber:component:accept"
@@ -56,54 +56,6 @@ NODE = "plans"
 OWNER = "owner@people.example"
 PUBLISHERS = ("feeds.a.example", "feeds.b.example", "feeds.c.example", "feeds.d.example")
 _TURNS = 500  # of the event loop, in which nothing happens, before all is quiet
-
-
-@dataclass
-class Timers:
-    """Timers that run when a test says so; `planned` are the delays of those that wait."""
-
-    waiting: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
-    numbers: "itertools.count[int]" = field(default_factory=itertools.count)
-
-    def call_later(self, delay: float, callback: Callable[[], None], /) -> "Timer":
-        entry = (delay, next(self.numbers), callback)
-        self.waiting.append(entry)
-        return Timer(self, entry)
-
-    async def sleep(self, delay: float) -> None:
-        """Until a test fires it."""
-        done = asyncio.Event()
-        timer = self.call_later(delay, done.set)
-        try:
-            await done.wait()
-        finally:
-            timer.cancel()
-
-    @property
-    def planned(self) -> list[float]:
-        """The delays, shortest first."""
-        return sorted(delay for delay, _, _ in self.waiting)
-
-    def fire(self, longest: float = 1e9) -> list[float]:
-        """Runs all that wait now and take no longer; their delays."""
-        due = sorted(one for one in self.waiting if one[0] <= longest)
-        for one in due:
-            if one in self.waiting:
-                self.waiting.remove(one)
-                one[2]()
-        return [one[0] for one in due]
-
-
-@dataclass
-class Timer:
-    """A planned call."""
-
-    timers: Timers
-    entry: tuple[float, int, Callable[[], None]]
-
-    def cancel(self) -> None:
-        if self.entry in self.timers.waiting:
-            self.timers.waiting.remove(self.entry)
 
 
 class Listener(NamedTuple):

@@ -4,7 +4,6 @@ import pytest
 import pytest_asyncio
 
 from smartfeeds.core.token import TokenScope
-from support.bearer import bearer
 from support.component import ALICE, own_or_shared
 from support.web import Web
 
@@ -33,6 +32,8 @@ async def own_notes(web: Web) -> Web:
 @pytest.fixture
 async def own_token(own_notes: Web) -> str:
     """Alice's token for the component of the test."""
+    from support.bearer import bearer
+
     return await bearer(own_notes, ALICE, TokenScope.PUBLISH, "notes")
 
 
@@ -46,4 +47,6 @@ async def shared_notes(shared_web: Web) -> Web:
 @pytest_asyncio.fixture(loop_scope="module")
 async def shared_token(shared_notes: Web) -> str:
     """Alice's token for the component of the file."""
+    from support.bearer import bearer
+
     return await bearer(shared_notes, ALICE, TokenScope.PUBLISH, "notes")

@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 from lxml import etree
 
 from smartfeeds.app.opening import all_use_cases
-from smartfeeds.core.consumers import HELD, PUSH
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.cursor import SPAN
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Node
@@ -27,9 +27,6 @@ from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.features.presence.held import HeldSender
-from smartfeeds.features.presence.interests import Interests
-from smartfeeds.features.presence.states import Availability
 from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, read_traits
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
@@ -47,6 +44,7 @@ from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.xmpp.authorization import authorization_form
 
 T = TypeVar("T")
+W = TypeVar("W", bound="World")
 
 T0_US = 1_304_942_400_000_000
 S = 1_000_000
@@ -239,6 +237,8 @@ def form(**options: str | tuple[str, ...]) -> FormFields:
 class World:
     """Everything below the wire. `wire.sent` fills while the dispatcher runs; `settle` waits until it is done."""
 
+    kinds: tuple[str, ...] = (PUSH,)  # of consumers
+
     def __init__(self, store: Store, policy: Policy | None = None, *, max_age_s: float = 3_600.0) -> None:
         self.store = store
         self.clock = Clock()
@@ -254,8 +254,6 @@ class World:
             on_change=lambda node_nos: self.dispatcher.wake(node_nos),
             use_cases=all_use_cases(),
         )
-        self.availability = Availability()
-        self.interests = Interests()
         self.dispatcher = self._dispatcher()
 
     def _new_id(self) -> str:
@@ -271,15 +269,17 @@ class World:
                 lambda node: f"<x xmlns='jabber:x:data' type='result'><!--{node.name}--></x>".encode(),
                 authorization_form,
             ),
-            PushSide(self.availability, self.interests),
+            self.push_side(dispatcher),
             release=dispatcher.follow,
             clock=self.clock,
             max_age_s=self.max_age_s,
         )
         dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
-        held = HeldSender(self.service, self.wire, self.availability, clock=self.clock)
-        dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
         return dispatcher
+
+    def push_side(self, _dispatcher: Dispatcher) -> PushSide:
+        """What is known of the recipients."""
+        return PushSide()
 
     def set_policy(self, **changes: object) -> None:
         """Changes what the operator decided."""
@@ -290,13 +290,13 @@ class World:
     async def start(self) -> None:
         """The link comes up."""
         self.wire.up = True
-        await self.dispatcher.resume(PUSH)
-        await self.dispatcher.resume(HELD)
+        for kind in self.kinds:
+            await self.dispatcher.resume(kind)
 
     async def cut(self) -> None:
         """The link goes down."""
-        await self.dispatcher.pause(PUSH)
-        await self.dispatcher.pause(HELD)
+        for kind in self.kinds:
+            await self.dispatcher.pause(kind)
 
     async def stop(self) -> None:
         """An orderly end."""
@@ -315,8 +315,7 @@ class World:
 
     async def crash(self) -> None:
         """The process dies: whatever was not written is lost. Another one starts over the same store."""
-        await self.dispatcher.pause(PUSH)
-        await self.dispatcher.pause(HELD)
+        await self.cut()
         saver = self.dispatcher._saver
         if saver is not None:
             saver.cancel()
@@ -485,14 +484,20 @@ def is_span(uid: str | None) -> bool:
 @contextlib.asynccontextmanager
 async def running_world(store: Store, policy: Policy | None = None) -> AsyncIterator[World]:
     """A world that is online, and comes to an orderly end."""
-    await store.open()
-    world = World(store, policy)
+    async with running(World(store, policy)) as world:
+        yield world
+
+
+@contextlib.asynccontextmanager
+async def running(world: W) -> AsyncIterator[W]:
+    """Runs a world."""
+    await world.store.open()
     await world.start()
     try:
         yield world
     finally:
         await world.stop()
-        await store.close()
+        await world.store.close()
 
 
 def blank_database(path: Path) -> Path:

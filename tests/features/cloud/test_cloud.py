@@ -26,8 +26,8 @@ from smartfeeds.features.cloud.requests import CLOUD
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callbacks import TOTAL_S, CallbackClient
 from support.golden import GOLDEN
-from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore
+from support.timers import Timers
 from support.waiting import until
 from support.website import Names
 from support.world import World, running_world

@@ -25,9 +25,9 @@ from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.context import Policy
 from smartfeeds.store.base import ReadTx
-from support.mesh import Timers
 from support.pushing import Pushing, running_pushing
 from support.sqlite_memory import SqliteMemoryStore
+from support.timers import Timers
 from support.waiting import until
 from support.website import Page, running_site
 from support.world import ATOM_NS, World, running_world

@@ -26,7 +26,8 @@ from smartfeeds.net.fetch import FetchError, Response
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import DeleteNode, FeedPage, PullFeed
 from smartfeeds.store.base import ReadTx
-from support.mesh import NODE, OWNER, Net, Site, Timers
+from support.mesh import NODE, OWNER, Net, Site
+from support.timers import Timers
 from support.world import ATOM_NS, S, jid
 
 FILE = "https://files.example/plans.xml"

@@ -1,22 +1,54 @@
 """Events that wait for the presence of a subscriber: nothing is lost and nothing is out of order."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
-from smartfeeds.core.consumers import HELD, held_consumer
-from smartfeeds.features.presence.interests import Interest
-from smartfeeds.features.presence.states import Resource
+from smartfeeds.core.consumers import HELD, PUSH, held_consumer
+from smartfeeds.delivery.backlog import BacklogWatch
+from smartfeeds.delivery.deliverer import ConsumerKind
+from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.features.presence.held import HeldSender
+from smartfeeds.features.presence.interests import Interest, Interests
+from smartfeeds.features.presence.states import Availability, Resource
 from smartfeeds.push.audience import hold
 from smartfeeds.push.batch import read_held_batch
+from smartfeeds.push.side import PushSide
+from smartfeeds.store.base import Store
+from smartfeeds.telemetry import BacklogReading
 from smartfeeds.xmpp.caps import CapsKey
-from support.world import ALICE, BOB, FEED, SERVICE, World
+from support.sqlite_memory import SqliteMemoryStore
+from support.world import ALICE, BOB, FEED, SERVICE, World, running
 
 CONSUMER = held_consumer(1, 1)
 
 
+class PresentWorld(World):
+    """Everything below the wire, with the presence of users: `availability` and `interests`."""
+
+    kinds = (PUSH, HELD)
+
+    def __init__(self, store: Store) -> None:
+        self.availability, self.interests = Availability(), Interests()
+        super().__init__(store)
+
+    def push_side(self, dispatcher: Dispatcher) -> PushSide:
+        """What is known of the recipients. Delivers the events that wait for them."""
+        held = HeldSender(self.service, self.wire, self.availability, clock=self.clock)
+        dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
+        return PushSide(self.availability, self.interests)
+
+
 @pytest.fixture
-async def waiting(world: World) -> World:
+async def world() -> AsyncIterator[PresentWorld]:
+    """A service that is online, and knows who is present."""
+    async with running(PresentWorld(SqliteMemoryStore())) as made:
+        yield made
+
+
+@pytest.fixture
+async def waiting(world: PresentWorld) -> PresentWorld:
     """A feed whose events wait, and Alice, who is subscribed and offline."""
     await world.create(presence_based_delivery="true")
     await world.subscribe(ALICE, FEED)
@@ -24,22 +56,22 @@ async def waiting(world: World) -> World:
     return world
 
 
-def come(world: World) -> None:
+def come(world: PresentWorld) -> None:
     world.availability.note(SERVICE, ALICE, "phone", Resource())
     world.dispatcher.follow(CONSUMER)
 
 
-def leave(world: World) -> None:
+def leave(world: PresentWorld) -> None:
     world.availability.leave(SERVICE, ALICE, "")
 
 
-async def marks(world: World) -> list[str]:
+async def marks(world: PresentWorld) -> list[str]:
     await world.settle()
     rows = await world.service.read(lambda tx, _: tx.consumers((0, "", ""), 9))
     return [row.consumer.name for row in rows if row.consumer.kind == HELD]
 
 
-async def test_crash_before_the_mark_of_the_node_is_stored_loses_nothing(waiting: World) -> None:
+async def test_crash_before_the_mark_of_the_node_is_stored_loses_nothing(waiting: PresentWorld) -> None:
     """[SF-041] The hold is durable before the node's mark passes the change."""
     await waiting.publish("a")
     await waiting.settle()
@@ -52,7 +84,7 @@ async def test_crash_before_the_mark_of_the_node_is_stored_loses_nothing(waiting
     assert await marks(waiting) == []
 
 
-async def test_publish_during_the_return_arrives_once_and_in_order(waiting: World) -> None:
+async def test_publish_during_the_return_arrives_once_and_in_order(waiting: PresentWorld) -> None:
     """[SF-003] The subscription joins the others only when nothing newer is left."""
     await waiting.publish("a")
     await waiting.settle()
@@ -70,7 +102,7 @@ async def test_publish_during_the_return_arrives_once_and_in_order(waiting: Worl
 
 
 async def test_arrival_before_the_hold_is_durable_loses_nothing(
-    waiting: World, monkeypatch: pytest.MonkeyPatch
+    waiting: PresentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The arrival finds nothing held and releases nothing."""
 
@@ -86,7 +118,7 @@ async def test_arrival_before_the_hold_is_durable_loses_nothing(
     assert await marks(waiting) == []
 
 
-async def test_absent_subscriber_is_read_once(waiting: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_absent_subscriber_is_read_once(waiting: PresentWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a release in vain, changes do not wake the consumer until the next release."""
     reads = []
 
@@ -107,7 +139,9 @@ async def test_absent_subscriber_is_read_once(waiting: World, monkeypatch: pytes
     assert await waiting.told(ALICE) == "+a +b +c"
 
 
-async def test_departure_during_the_return_keeps_the_rest(waiting: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_departure_during_the_return_keeps_the_rest(
+    waiting: PresentWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("smartfeeds.push.batch.ITEMS", 2)
     for item_id in "abcd":
         await waiting.publish(item_id)
@@ -124,7 +158,7 @@ async def test_departure_during_the_return_keeps_the_rest(waiting: World, monkey
     assert await waiting.told(ALICE) == "+c +d"
 
 
-async def test_lost_link_during_the_return_repeats_the_batch(waiting: World) -> None:
+async def test_lost_link_during_the_return_repeats_the_batch(waiting: PresentWorld) -> None:
     """[SF-041] Delivery continues from the mark when the link is back."""
     await waiting.publish("a")
     await waiting.settle()
@@ -136,7 +170,7 @@ async def test_lost_link_during_the_return_repeats_the_batch(waiting: World) -> 
     assert await waiting.told(ALICE) == "+a"
 
 
-async def test_others_receive_while_one_waits(waiting: World) -> None:
+async def test_others_receive_while_one_waits(waiting: PresentWorld) -> None:
     """[SF-003]"""
     await waiting.subscribe(BOB, FEED)
     for item_id in "ab":
@@ -148,7 +182,7 @@ async def test_others_receive_while_one_waits(waiting: World) -> None:
     assert await waiting.told(ALICE) == "+b -a"
 
 
-async def test_subscription_that_is_gone_ends_the_delivery(waiting: World) -> None:
+async def test_subscription_that_is_gone_ends_the_delivery(waiting: PresentWorld) -> None:
     await waiting.publish("a")
     await waiting.settle()
     await waiting.unsubscribe(ALICE, FEED)
@@ -157,7 +191,7 @@ async def test_subscription_that_is_gone_ends_the_delivery(waiting: World) -> No
     assert await marks(waiting) == []
 
 
-async def test_deleted_node_ends_the_delivery(waiting: World) -> None:
+async def test_deleted_node_ends_the_delivery(waiting: PresentWorld) -> None:
     await waiting.publish("a")
     await waiting.settle()
     await waiting.delete()
@@ -165,7 +199,7 @@ async def test_deleted_node_ends_the_delivery(waiting: World) -> None:
     assert await waiting.told(ALICE) == "delete"
 
 
-async def test_interests_without_subscribers_store_one_mark(world: World) -> None:
+async def test_interests_without_subscribers_store_one_mark(world: PresentWorld) -> None:
     """[SF-007] The mark of a node to which nobody has subscribed begins when the first resource asks for it."""
     await world.create()
     await world.publish("a")
@@ -181,3 +215,15 @@ async def test_interests_without_subscribers_store_one_mark(world: World) -> Non
     assert await world.told() == ""
     await world.publish("c")
     assert await world.told(f"{BOB}/desk") == "+c"
+
+
+async def test_items_that_wait_for_presence_have_a_lag(waiting: PresentWorld) -> None:
+    """[OPS-083] The lag of a durable subscription grows until its subscriber returns."""
+    await waiting.publish("a")
+    await waiting.settle()
+    await waiting.stop()
+    waiting.clock.move(3600)
+
+    watch = BacklogWatch(waiting.service, waiting.clock)
+    await watch.look()
+    assert watch.readings() == (BacklogReading(0, 0.0, 3600.0, 1),)

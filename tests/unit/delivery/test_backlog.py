@@ -2,13 +2,13 @@
 
 import pytest
 
-from smartfeeds.core.consumers import HELD, Consumer
+from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.backlog import PAUSE_S, BacklogWatch
 from smartfeeds.errors import StoreError
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.telemetry import BacklogReading
-from support.world import ALICE, FEED, SERVICE, World
+from support.world import ALICE, FEED, World
 
 NOTHING = BacklogReading(0, 0.0, 0.0, 0)
 
@@ -54,21 +54,6 @@ async def test_other_consumers_are_counted_apart(feed: World) -> None:
     await feed.publish("c")
 
     assert await look(feed) == BacklogReading(0, 0.0, 0.0, 1)
-
-
-async def test_items_that_wait_for_presence_have_a_lag(world: World) -> None:
-    """[OPS-083] The lag of a durable subscription grows until its subscriber returns."""
-    await world.create(presence_based_delivery="true")
-    await world.subscribe(ALICE, FEED)
-    world.availability.watch(SERVICE, ALICE, granted=True)
-    await world.publish("a")
-    await world.settle()
-    await world.stop()
-    world.clock.move(3600)
-
-    rows = await world.service.read(lambda tx, _context: tx.consumers((0, "", ""), 9))
-    assert HELD in {row.consumer.kind for row in rows}
-    assert await look(world) == BacklogReading(0, 0.0, 3600.0, 1)
 
 
 async def test_ages_grow_between_reads_and_after_a_failed_read(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,8 @@ from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.service.consumers import add_consumer, retry_consumers
 from support.effort import runs
 from support.faketime import settle
-from support.mesh import Timers
 from support.sqlite_memory import SqliteMemoryStore
+from support.timers import Timers
 from support.waiting import wait_for
 from support.world import T0_US, World, running_world
 

@@ -7,7 +7,7 @@ import pytest
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.net.limiter import HostLimiter, HostLimits, HostPausedError, retry_after_s
 from support.faketime import FakeTime, settle
-from support.mesh import Timers
+from support.timers import Timers
 
 NOW_S = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 

@@ -405,7 +405,7 @@ async def test_any_number_of_changed_feeds_is_sent_by_few_tasks_and_leaves_nothi
         await world.publish("x", node=name)
     await world.start()
     world.dispatcher.wake(range(1, 13))
-    reading, _ = world.dispatcher.readings()
+    (reading,) = world.dispatcher.readings()
 
     assert sorted(event.node for event in await world.events()) == names[:6]
     assert reading.running == 3 and sorted(positions(world)) == [Consumer(number, PUSH) for number in range(1, 7)]

@@ -1,7 +1,6 @@
 """The schema: made, brought up to date, compared with what is declared, and refused where it is newer."""
 
 import asyncio
-import json
 import os
 import re
 import shutil
@@ -10,26 +9,22 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
 import pytest
 from alembic.script import ScriptDirectory
 
-from smartfeeds.core.consumers import PUSH, Consumer, Failure
-from smartfeeds.core.model import Edge, Mark, Slice
-from smartfeeds.core.view import SMART, Order
+from smartfeeds.core.consumers import PUSH, Consumer
+from smartfeeds.core.model import Slice
+from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError
-from smartfeeds.features.mirrors import rows as stored_mirrors
-from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorState, dump_settings, dump_states, refusal
-from smartfeeds.features.pages import river_rows
 from smartfeeds.store import migrate, migrations
 from smartfeeds.store.base import OpenMode, ReadTx
-from smartfeeds.store.rows import STATES, digest, item_values
-from smartfeeds.store.sql_tables import ITEM, NODE_ROW
+from smartfeeds.store.rows import STATES, digest
+from smartfeeds.store.sql_tables import NODE_ROW
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload, view
 
@@ -189,30 +184,6 @@ async def test_data_of_the_first_version_are_all_there_and_listed_as_they_should
     assert migrate.version(raw) == migrate.HEAD
 
 
-async def test_marks_and_positions_of_mirrors_become_marks_of_consumers(path: Path, raw: sqlite3.Connection) -> None:
-    migrations.run(path, "0009")
-    raw.execute("INSERT INTO node VALUES (1, 'f', 'feed', 'live', 'o@x', 1, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)")
-    raw.execute("INSERT INTO mark VALUES (1, 'modified', 5, 'm'), (1, 'created', 4, 'c')")
-    out = MirrorState("1700000000000000:12", 7, None, 3, reasons=(refusal("i", "too large", 6),))
-    for number, (node, states) in enumerate((("f", {Direction.OUT: out}), ("f", {}), ("gone", {Direction.OUT: out}))):
-        mirror = Mirror(f"m{number}", node, f"xmpp:b{number}.example?;node=n", Direction.OUT)
-        put_former_mirror(raw, mirror, states, failure="away", failed_us=8)
-    store = SqliteStore(path, read_payload)
-    await store.open()
-    try:
-        rows = await store.read(lambda tx: tx.consumers((0, "", ""), 9))
-        mirrors = await store.read(lambda tx: stored_mirrors.mirrors(tx))
-    finally:
-        await store.close()
-    assert [(row.consumer, row.order, row.mark) for row in rows] == [
-        (Consumer(1, PUSH), Order.CREATED, Mark(4, "c")),
-        (Consumer(1, "mirror:xmpp:b0.example?;node=n"), Order.MODIFIED, Mark(1_699_999_999_999_999, "")),
-        (Consumer(1, PUSH), Order.MODIFIED, Mark(5, "m")),
-    ]
-    kept = replace(out, position="")
-    assert [row.states for row in mirrors] == [{Direction.OUT: kept}, {}, {Direction.OUT: kept}]
-
-
 async def test_upgrade_sets_the_flag_of_the_marks_that_are_behind(path: Path, raw: sqlite3.Connection) -> None:
     migrations.run(path, "0011")
     raw.execute("INSERT INTO node VALUES (1, 'f', 'feed', 'live', 'o@x', 1, '{}', 1, 1, 9, 3, 0, 0, 0, 0, 0, 1)")
@@ -226,44 +197,6 @@ async def test_upgrade_sets_the_flag_of_the_marks_that_are_behind(path: Path, ra
     finally:
         await store.close()
     assert raw.execute("SELECT consumer FROM mark WHERE behind = 1 ORDER BY 1").fetchall() == [("hub:b",), ("push",)]
-
-
-async def test_failure_of_an_incoming_mirror_gets_the_form_of_a_delivery_failure(
-    path: Path, raw: sqlite3.Connection
-) -> None:
-    migrations.run(path, "0012")
-    well = MirrorState("12", 7, None, 3, note="read")
-    for number, (failure, failed_us) in enumerate((("", None), ("answered 404", 8), ("away", None))):
-        mirror = Mirror(f"m{number}", "f", "https://b.example/f.xml")
-        put_former_mirror(raw, mirror, {Direction.IN: well}, failure=failure, failed_us=failed_us)
-    store = SqliteStore(path, read_payload)
-    await store.open()
-    try:
-        mirrors = await store.read(lambda tx: stored_mirrors.mirrors(tx))
-    finally:
-        await store.close()
-    failed, undated = Failure(1, 8, 8, "answered 404"), Failure(1, 0, 0, "away")
-    assert [row.state(Direction.IN) for row in mirrors] == [
-        well,
-        replace(well, failure=failed),
-        replace(well, failure=undated),
-    ]
-
-
-def put_former_mirror(
-    raw: sqlite3.Connection,
-    mirror: Mirror,
-    states: Mapping[Direction, MirrorState],
-    *,
-    failure: str,
-    failed_us: int | None,
-) -> None:
-    """Stores a mirror as the schema 0012 has it."""
-    fields = json.loads(dump_states(states))
-    for state in fields.values():
-        del state["node_no"]
-        state |= {"failure": failure, "failed_us": failed_us}
-    raw.execute("INSERT INTO mirror VALUES (?, 0, ?, ?)", (mirror.name, dump_settings(mirror), json.dumps(fields)))
 
 
 KILLED = """
@@ -518,31 +451,5 @@ async def test_upgrade_takes_attachment_nodes_out_of_lists(path: Path, raw: sqli
         ]
         await store.write(lambda tx: tx.retire_node(2))
         assert await store.read(lambda tx: tx.listed_count("")) == 1
-    finally:
-        await store.close()
-
-
-async def test_upgrade_lists_stored_items_by_their_last_change(path: Path, raw: sqlite3.Connection) -> None:
-    """From the version before sessions, files and the river, with a feed that the new version then deletes."""
-    migrations.run(path, "0022")
-    for number, changed_us in ((1, 6), (2, 9)):
-        values = (number, f"feed-{number}", "feed", "o@x", 1, "{}", "live", 1, 1, changed_us, 5, 0, 0, 9, 9, 0, 1)
-        raw.execute(f"INSERT INTO node ({NODE_ROW}, listed) VALUES ({', '.join('?' * len(values))})", values)
-        *values, _checksum = item_values(item(f"i{number}", changed_us))
-        values = (number, *values, number)
-        raw.execute(
-            f"INSERT INTO item ({ITEM.columns.replace(', checksum', '')}) VALUES ({', '.join('?' * len(values))})",
-            values,
-        )
-    raw.execute("UPDATE tally SET value = 2")
-    store = SqliteStore(path, read_payload)
-    await store.open()
-    try:
-        assert [node.name for node in await store.read(lambda tx: tx.changed_nodes("a@x", 9))] == ["feed-2", "feed-1"]
-        assert await store.read(lambda tx: river_rows.changed_items(tx, 9)) == [(Edge(9, 2), 2), (Edge(6, 1), 1)]
-        await store.write(lambda tx: tx.retire_node(2))
-        while not await store.write(lambda tx: tx.reap(2, 9)):
-            pass
-        assert await store.read(lambda tx: river_rows.changed_items(tx, 9)) == [(Edge(6, 1), 1)]
     finally:
         await store.close()

@@ -16,8 +16,6 @@ from alembic.config import Config
 
 from smartfeeds.core.stores import StoreAddress, parse_store
 from smartfeeds.errors import NewerSchemaError, StoreError
-from smartfeeds.features.backup.copy_postgres import PostgresCopy
-from smartfeeds.features.backup.copy_sqlite import SqliteCopy
 from smartfeeds.features.cluster.lock_session import _LockedSession
 from smartfeeds.store import migrate, migrate_postgres, migrations
 from smartfeeds.store.base import OpenMode
@@ -278,13 +276,14 @@ def test_both_engines_have_the_same_tables_columns_and_keys(address: StoreAddres
         psycopg.connect(address.url, autocommit=True) as postgres,
     ):
         migrate.create(sqlite)
-        tables = SqliteCopy(sqlite, tmp_path / "s.db").tables()
-        assert set(tables) == set(PostgresCopy(postgres, address).tables())
+        of_sqlite = sqlite.execute("SELECT name FROM pragma_table_list WHERE type <> 'shadow'").fetchall()
+        of_postgres = postgres.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        tables = {name for (name,) in of_sqlite if not name.startswith("sqlite_")}
+        assert tables == {name for (name,) in of_postgres}
         assert len(tables) > 25
-        for table in tables:
-            if table.name == "word":  # FTS5 has no types; here its texts are a tsvector
-                continue
-            assert columns_of_sqlite(sqlite, table.name) == columns_of_postgres(postgres, table.name), table.name
+        # FTS5 has no types; here its texts are a tsvector. Alembic makes the other table.
+        for table in tables - {"word", "alembic_version"}:
+            assert columns_of_sqlite(sqlite, table) == columns_of_postgres(postgres, table), table
 
 
 @pytest.mark.parametrize("unique", [True, False])

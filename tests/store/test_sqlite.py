@@ -18,8 +18,6 @@ from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange
 from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.features.accounts import rows as account_rows
-from smartfeeds.features.pages import river_rows
 from smartfeeds.store import sqlite_engine
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.indexer import ReadAhead
@@ -30,6 +28,7 @@ from smartfeeds.store.sqlite import READER_CACHE_KIB, READERS, WRITER_CACHE_KIB,
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import SenderQueue
 from store.values import NamedWork, add_feed, ids, item, node, read_payload, subscription, view
+from support.query_plans import plan
 from support.unprivileged import unprivileged_folder
 from support.waiting import wait_for
 
@@ -552,22 +551,6 @@ async def test_big_number_is_refused(sqlite: SqliteStore) -> None:
 # Plans: a page must be an index range scan, whatever SQLite's planner thinks of the next release.
 
 
-async def plan(store: SqliteStore, work: object) -> str:
-    """How SQLite would run every query of a read."""
-
-    def run(tx: ReadTx) -> str:
-        engine = tx.db  # type: ignore[attr-defined]
-        statements: list[str] = []
-        engine._connection.set_trace_callback(statements.append)
-        work(tx)  # type: ignore[operator]
-        engine._connection.set_trace_callback(None)
-        own = [sql for sql in statements if not sql.startswith("--")]  # FTS5 runs statements too
-        steps = [row[3] for sql in own for row in engine.rows(f"EXPLAIN QUERY PLAN {sql}")]
-        return "\n".join(steps)
-
-    return await store.read(run)
-
-
 @pytest.mark.parametrize(
     ("few", "expected"),
     [
@@ -598,13 +581,6 @@ async def test_consumers_of_a_node_are_read_by_the_index(sqlite: SqliteStore) ->
 
     assert "SEARCH m USING PRIMARY KEY (node_no=? AND (ord,consumer)>(?,?))" in steps
     assert "SCAN" not in steps and "B-TREE" not in steps
-
-
-async def test_tokens_of_a_user_are_read_by_the_index(sqlite: SqliteStore) -> None:
-    steps = await plan(sqlite, lambda tx: account_rows.tokens_of(tx, "a@x"))
-
-    assert "SEARCH token USING INDEX token_jid (jid=?)" in steps
-    assert "B-TREE" not in steps
 
 
 async def test_subscriptions_of_one_address_are_found_without_reading_those_of_others(sqlite: SqliteStore) -> None:
@@ -650,12 +626,6 @@ async def test_nodes_by_last_change_are_index_range_scans(sqlite: SqliteStore, a
     steps = await plan(sqlite, lambda tx: tx.changed_nodes(None, 9, after))
     assert steps.count(f"n USING INDEX node_changed (listed=?{bound})") == 2
     assert "SCAN" not in steps and "TEMP B-TREE" not in steps
-
-
-@pytest.mark.parametrize("before", [None, Edge(5, 7)])
-async def test_items_of_all_nodes_are_read_by_their_index(sqlite: SqliteStore, before: Edge | None) -> None:
-    steps = await plan(sqlite, lambda tx: river_rows.changed_items(tx, 9, before))
-    assert "item USING COVERING INDEX item_changed" in steps and "TEMP B-TREE" not in steps
 
 
 @pytest.mark.parametrize("order", ["modified", "created"])

@@ -7,6 +7,8 @@ import pytest
 
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.store.sqlite import SqliteStore
+from store.values import read_payload
 from support.shell import Run, shell_in
 from support.sqlite_memory import SqliteMemoryStore
 from support.website import Site, running_site
@@ -61,3 +63,12 @@ def ready(run: Run) -> Run:
     """A function that runs a command in a folder with a configuration."""
     run("init", "feeds.a.example")
     return run
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    """A SQLite store, open and empty, that does not wait for locks."""
+    made = SqliteStore(tmp_path / "s.db", read_payload, busy_s=0.0)
+    await made.open()
+    yield made
+    await made.close()

@@ -9,6 +9,8 @@ from smartfeeds.errors import StoreError
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.bearer import digest_of
 from smartfeeds.store.base import Store, WriteTx
+from smartfeeds.store.sqlite import SqliteStore
+from support.query_plans import plan
 
 ONE = Token("0123456789ab", digest_of("s"), "alice@example.org", TokenScope.PUBLISH, "ünï", "bot é", 7, 9)
 
@@ -97,3 +99,10 @@ async def test_work_that_raises_leaves_tokens_as_they_were(store: Store) -> None
     with pytest.raises(ZeroDivisionError):
         await store.write(work)
     assert await store.read(lambda tx: account_rows.tokens(tx, "", 9)) == [ONE]
+
+
+async def test_tokens_of_a_user_are_read_by_the_index(sqlite: SqliteStore) -> None:
+    steps = await plan(sqlite, lambda tx: account_rows.tokens_of(tx, "a@x"))
+
+    assert "SEARCH token USING INDEX token_jid (jid=?)" in steps
+    assert "B-TREE" not in steps

@@ -1,6 +1,5 @@
-"""Feeds as people have them, written for this project: what a follower sees of each; and the demo feed."""
+"""Feeds as people have them, written for this project: what a follower sees of each."""
 
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from smartfeeds.formats.payload import complete_entry, shape_of
 
 DATA = Path(__file__).parent / "data-own"
 NAMES = sorted(path.name for path in DATA.iterdir())
-DEMO = (files("smartfeeds") / "features" / "demo" / "planet.xml").read_bytes()
 
 
 def read(name):
@@ -126,20 +124,3 @@ def test_links_are_resolved_and_deletions_told():
         ("1.2.9", True),
         ("1.2.8", True),
     ]
-
-
-def test_demo_feed_is_fit_to_be_shown():
-    """Sixty dated, signed, sorted, tagged entries without a single remark of the reader."""
-    document = read_document(DEMO)
-    assert (document.title, len(document.items)) == ("Planet Tidemark", 60)
-    assert (document.skipped, document.warnings) == ((), ())
-    assert not any(item.warnings or item.deleted for item in document.items)
-    assert list(reversed(document.items)) == document.oldest_first()
-    found = metas(document)
-    assert len({min(meta.authors) for meta in found}) == 7
-    assert len({one for meta in found for one in meta.categories}) > 10
-    assert all(meta.body and meta.text and meta.categories for meta in found)
-    assert all(shape_of(xml.parse_payload(item.payload)).complete for item in document.items)
-    answered = {one for meta in found for one in meta.replies_to if one.startswith("tag:")}
-    assert answered
-    assert answered <= {item.id for item in document.items}

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,6 @@ from smartfeeds.app.lifecycle import App
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.delivery import changes as changes_module
 from smartfeeds.errors import ConfigError, StoreError
-from smartfeeds.features.bot.rooms import Rooms
-from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.service.publishing import purge
 from smartfeeds.service.requests import CreateNode, Publish, Purge
 from support.world import FEED, SERVICE, draft, entry, jid
@@ -251,9 +250,7 @@ async def test_start_continues_a_purge_that_the_last_process_began(
     assert node is not None and node.live == 0
 
 
-async def test_link_that_is_back_resumes_pushes_mirrors_and_chat(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_link_that_is_back_resumes_pushes_and_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure of one of them does not keep the others waiting."""
     kinds: list[str] = []
 
@@ -262,15 +259,15 @@ async def test_link_that_is_back_resumes_pushes_mirrors_and_chat(
         if kinds.count(kind) == 1:
             raise StoreError("the database is locked")
 
-    async def nothing(_part: object) -> None:
-        """There are no rooms and no contacts."""
-
-    monkeypatch.setattr(Rooms, "rejoin", nothing)
-    for name in ("load", "resume"):
-        monkeypatch.setattr(Presences, name, nothing)
     app = make_app(tmp_path)
     monkeypatch.setattr(app.dispatcher, "resume", resume)
     monkeypatch.setattr(changes_module, "RETRY_S", 0.0)
+    app._running = [
+        Running(load=partial(resume, "contacts"), resume=partial(resume, "held")),
+        Running(),
+        Running(resume=partial(resume, "mirror")),
+    ]
     await app._resume()
 
-    assert Counter(kinds) == dict.fromkeys(("push", "held", "mirror", "chat"), 2)
+    assert kinds[:2] == ["contacts", "contacts"]
+    assert Counter(kinds) == dict.fromkeys(("contacts", "push", "held", "mirror"), 2)

@@ -1,85 +1,13 @@
 """The texts for people in all languages."""
 
-import gettext
-import json
 import re
-import runpy
-from pathlib import Path
-from string import Formatter
 
 import pytest
 
-from smartfeeds.app.sides import chat_tables
-from smartfeeds.chat.commands import joined_commands
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import NodeOptions, OptionLimits
 from smartfeeds.errors import FeedError
-from smartfeeds.features.bot import commands as bot_commands
-from smartfeeds.features.bot import usages
-from smartfeeds.features.bot.commands import by_word
-from smartfeeds.texts import DOMAIN, LANGUAGES, LOCALE, Texts, choose_language
-
-COMMANDS = joined_commands(bot_commands.COMMANDS, chat_tables())
-ROOT = Path(__file__).parents[2]
-TEXTS: list[tuple[str, ...]] = runpy.run_path(str(ROOT / "tools/texts.py"))["texts"]()
-TRANSLATIONS = [language for language in LANGUAGES if language != "en"]
-
-
-def catalogue(language: str) -> dict[object, str]:
-    """The compiled catalogue: a plural has a key of the text and the number of the form."""
-    loaded = gettext.translation(DOMAIN, LOCALE, [language])
-    assert isinstance(loaded, gettext.GNUTranslations)
-    entries: dict[object, str] = dict(loaded._catalog)  # type: ignore[attr-defined]
-    del entries[""]
-    return entries
-
-
-def fields(text: str) -> set[str]:
-    """The names of the values in a text: `{name}` in modules, `%(name)s` in templates."""
-    if named := set(re.findall(r"%\((\w+)\)s", text)):
-        return named
-    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
-
-
-@pytest.mark.parametrize("language", TRANSLATIONS)
-def test_catalogue_has_each_text_and_no_other(language: str) -> None:
-    expected = {text[0] if len(text) == 1 else (text[0], form) for text in TEXTS for form in range(len(text))}
-    assert len(expected) > 80
-    assert set(catalogue(language)) == expected
-
-
-@pytest.mark.parametrize("language", TRANSLATIONS)
-def test_translations_have_the_values_of_the_text(language: str) -> None:
-    translations = catalogue(language)
-    for text in TEXTS:
-        for form, source in enumerate(text):
-            translation = translations[source if len(text) == 1 else (text[0], form)]
-            assert translation and fields(translation) == fields(source), source
-
-
-@pytest.mark.parametrize("language", TRANSLATIONS)
-def test_compiled_catalogue_is_current(language: str) -> None:
-    """Each translation of the source is in the compiled catalogue, without a compiler."""
-    source = (LOCALE / language / "LC_MESSAGES" / "smartfeeds.po").read_text()
-    # A text with several lines begins with an empty line.
-    written = re.findall(r'(?m)^msgstr(?:\[\d\])? ((?:".*"\n?)+)', source)[1:]
-    texts = ["".join(map(json.loads, lines.splitlines())) for lines in written]
-    assert sorted(texts) == sorted(catalogue(language).values())
-
-
-COMMANDS_BY_WORD = by_word(COMMANDS)
-USAGES = [row.usage for row in COMMANDS]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_next_steps_are_commands(language: str) -> None:
-    """What an answer offers is a command in the language of the person."""
-    steps = [usage for usage in vars(usages).values() if isinstance(usage, str) and usage in USAGES]
-    steps += ["quiet off", "digest off", "quiet 22-7 Europe/Berlin", "digest daily 8:00 Europe/Berlin"]
-    assert len(steps) > 12
-    for step in steps:
-        row = COMMANDS_BY_WORD[Texts(language).say(step).split()[0]]
-        assert row.usage == step or row.name == step.split()[0]
+from smartfeeds.texts import Texts, choose_language
 
 
 def test_value_is_never_read_as_a_format() -> None:
@@ -95,20 +23,6 @@ def test_choose_language() -> None:
     assert choose_language(["de-AT"]) == "de"
     assert choose_language(["fr", "DE"]) == "de"
     assert choose_language(["../de", "", "x" * 9]) == "en"
-
-
-def test_each_word_belongs_to_one_command() -> None:
-    words = [row.name for row in COMMANDS] + [
-        a for row in COMMANDS for aliases in row.aliases.values() for a in aliases
-    ]
-    assert len(words) == len(set(words)) == len(COMMANDS_BY_WORD)
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_usage_begins_with_a_name_of_the_command(language: str) -> None:
-    for row in COMMANDS:
-        word = Texts(language).say(row.usage).split()[0].removeprefix("/")
-        assert COMMANDS_BY_WORD[word] is row
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,13 @@
 import pytest
 
 from smartfeeds.features.mirrors import MIRRORS
-from smartfeeds.features.mirrors.mirror import Mirror, dump_settings
+from smartfeeds.features.mirrors import rows as stored_mirrors
+from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorRow, MirrorState, dump_settings
+from smartfeeds.store.base import WriteTx
 from smartfeeds.store.rows import DAMAGES
+from support.component import Starter
+from support.damaged_rows import DamagedTable, check_damage
+from support.web import WebStarter
 
 
 def test_damaged_row_of_a_mirror_is_found() -> None:
@@ -12,3 +17,17 @@ def test_damaged_row_of_a_mirror_is_found() -> None:
     reader.read(("copy", 0, dump_settings(Mirror("copy", "news", "https://b.example/")), "{}"))
     with pytest.raises(DAMAGES):
         reader.read(("copy", 0, "", "{}"))
+
+
+def add_mirror(tx: WriteTx, name: str) -> None:
+    mirror = Mirror(name, "nowhere", f"xmpp:{name}.example?;node=n", Direction.OUT)
+    stored_mirrors.put(tx, MirrorRow(mirror, False, {Direction.OUT: MirrorState()}))
+
+
+MIRROR = DamagedTable("mirror", stored_mirrors.mirrors, add_mirror, first="name = 'bad'")
+MIRROR_DAMAGES = [("settings", "'{'"), ("settings", "'{}'"), ("state", "'[]'"), ("state", """'{"inn":{}}'""")]
+
+
+@pytest.mark.parametrize(("column", "value"), MIRROR_DAMAGES)
+async def test_damaged_mirror_stops_no_others(start: Starter, start_web: WebStarter, column: str, value: str) -> None:
+    await check_damage(start, start_web, MIRROR, column, value)

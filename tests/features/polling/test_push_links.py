@@ -5,6 +5,8 @@ import pytest
 from smartfeeds.features.polling.push_links import NO_LINKS, document_links, header_links, push_links
 from smartfeeds.features.polling.push_targets import PushOffer, PushTarget, is_web, same_address
 from smartfeeds.features.polling.source import PushKind
+from smartfeeds.formats import html_page
+from smartfeeds.formats.crowds import TAG_ATTRIBUTES
 
 URL = "http://blog.example/feed"
 ATOM = 'xmlns="http://www.w3.org/2005/Atom"'
@@ -184,3 +186,11 @@ def test_hub_of_a_json_feed_that_is_repaired():
         b'{"version": "https://jsonfeed.org/version/1.1", "hubs": [{"type": "WebSub", "url": "https://hub.example/"}],}'
     )
     assert push_links([], feed, "https://blog.example/feed").hubs == ("https://hub.example/",)
+
+
+def test_page_with_a_crowd_of_attributes_is_not_parsed(monkeypatch):
+    """[xep-map 246] tests/unit/formats/test_html_page.py has the spellings of such a crowd."""
+    crowd = "".join(f" a{number}" for number in range(TAG_ATTRIBUTES + 2))
+    page = f"<html><head><!-- hub --><link rel=alternate href=x><meta{crowd}>".encode()
+    monkeypatch.setattr(html_page, "parse_xml", lambda *_: pytest.fail("it was parsed"))
+    assert push_links((), page, URL) == NO_LINKS

@@ -3,7 +3,6 @@
 import pytest
 
 from smartfeeds.chat.grammar import MAX_ARGUMENTS, CommandLine, arguments, quote, split_command, take, view_name
-from smartfeeds.features.bot.bot import addressed_text
 
 
 @pytest.mark.parametrize(
@@ -61,21 +60,6 @@ def test_view_name_escapes_values_and_refuses_what_is_no_filter() -> None:
     assert view_name("news", ["colour=red"]) is None
     assert view_name("news", ["author"]) is None
     assert view_name("news", ["author="]) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
-        ("feeds: list", "list"),
-        ("Feeds, list", "list"),
-        ("@feeds list", "list"),
-        ("feeds", ""),
-        ("feedstock is cheap", None),
-        ("my feeds: list", None),
-    ],
-)
-def test_addressed_text(text: str, command: str | None) -> None:
-    assert addressed_text(text, "feeds") == command
 
 
 @pytest.mark.parametrize("word", ["news", "my news", 'a "b" c', '"x"', "o'news", '„a“ "b"', '"', "“x y"])

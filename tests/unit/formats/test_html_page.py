@@ -5,7 +5,6 @@ import re
 import pytest
 
 from smartfeeds.errors import FormatError
-from smartfeeds.features.polling.push_links import NO_LINKS, push_links
 from smartfeeds.formats import html_page
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.crowds import TAG_ATTRIBUTES
@@ -38,7 +37,6 @@ def test_crowd_of_attributes_is_found(monkeypatch: pytest.MonkeyPatch, spelling:
     monkeypatch.setattr(html_page, "parse_xml", lambda *_: pytest.fail("it was parsed"))
     assert parse_page(page) is None
     assert links_of(page, URL) == ()
-    assert push_links((), page.replace(b"<head>", b"<head><!-- hub -->"), URL) == NO_LINKS
     with pytest.raises(FormatError):
         read_page(page, "utf-8", URL)
 

@@ -33,3 +33,23 @@ def test_size_has_a_unit_that_makes_it_short(size_bytes: int, text: str) -> None
 
 def test_whole_number_has_no_fraction() -> None:
     assert Wording(Texts("de")).number(1_234_567) == "1\u202f234\u202f567"
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("feeds.a.example%2Falice@example.net", "alice@example.net at feeds.a.example"),
+        ("feeds.a.example", "feeds.a.example"),
+        ("JEO2000", "JEO2000"),
+        ("", "somebody"),
+        ("a%2F", "a/"),
+        ("a%2Fb%2Fc", "b/c at a"),
+        ("a%2F%E2%80%AEb", "a%2F%E2%80%AEb"),
+        ("a%2F%00", "a%2F%00"),
+        ("a%2F%FF", "a%2F%FF"),
+        ("a%2Fm%C3%BCller@b.example", "müller@b.example at a"),
+    ],
+)
+def test_endpoint_reads_as_a_person_at_a_service(by: str, expected: str) -> None:
+    """[A-51] Where it can be read so; what would turn letters around or cannot be seen stays encoded."""
+    assert Wording(Texts("en")).person(by) == expected

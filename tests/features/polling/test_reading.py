@@ -16,8 +16,10 @@ from smartfeeds.features.documents.ess import write_ess
 from smartfeeds.features.polling.reading import MAX_READ_ITEMS, read_source
 from smartfeeds.features.polling.source import SourceProgress, SourceSettings, new_source
 from smartfeeds.features.polling.source_items import MAX_ITEM_BYTES, MAX_ITEMS, content_digest, fitted
+from smartfeeds.features.polling.source_lists import feeds_of
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
+from smartfeeds.formats.opml import read_outline
 from smartfeeds.formats.xml import parse_stored
 
 URL = "https://blog.example/posts/feed"
@@ -396,3 +398,19 @@ def test_reading_ends_after_ten_thousand_items():
     document = read(body)
     assert len(document.items) == MAX_ITEMS
     assert f"the document has more than {MAX_READ_ITEMS} items, of which the first ones were read" in document.notes
+
+
+@pytest.mark.parametrize(
+    ("attributes", "feed"),
+    [
+        ("type='rss' url='/a'", "/a"),
+        ("type='atom' url='/a' htmlUrl='/p'", "/a"),
+        ("xmlUrl=' ' type='rss' url='/a'", "/a"),
+        ("type='link' url='/p'", ""),
+        ("type='rss' htmlUrl='/p'", ""),
+    ],
+)
+def test_list_has_the_feeds_of_its_items(attributes, feed):
+    """[SRC-083] tests/unit/formats/test_opml_reader.py has more outlines, and the items made of them."""
+    document = read_outline(f"<opml version='2.0'><head/><body><outline text='a' {attributes}/></body></opml>".encode())
+    assert [listed.url for listed in feeds_of(document, "")] == [feed] * bool(feed)

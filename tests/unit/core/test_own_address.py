@@ -3,7 +3,6 @@
 import pytest
 
 from smartfeeds.core.own_address import own_nodes, own_path
-from smartfeeds.features.polling.source import is_own
 
 DOMAIN = "feeds.example.org"
 OWN = "https://feeds.example.org"
@@ -66,4 +65,3 @@ def test_text_leads_to_a_feed_of_the_service(text: str, names: tuple[str, ...]) 
 def test_address_is_below_that_of_the_service(url: str, own_url: str, path: str | None) -> None:
     """[SRC-082] The service may be reached below a path."""
     assert own_path(url, own_url) == path
-    assert is_own(url, own_url) is (path is not None)

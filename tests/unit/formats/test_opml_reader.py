@@ -5,11 +5,10 @@ import pytest
 from smartfeeds.app.documents import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
-from smartfeeds.features.polling.source_lists import feeds_of
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import EntryLink, TextKind, read_entry
-from smartfeeds.formats.opml import ListedFeed, read_outline, write_list
+from smartfeeds.formats.opml import ListedFeed, write_list
 from smartfeeds.formats.opml_items import write_items
 
 NOON_US = parse_datetime("2011-05-09T12:00:00Z")
@@ -140,13 +139,10 @@ def test_attributes_are_read_in_any_case_and_from_a_base():
     ],
 )
 def test_address_of_a_feed_may_be_in_url(attributes, feed, page):
-    """[SF-008, SRC-083] Only the type tells it from a page. A list has the same feeds as the items made of it."""
-    head = "<opml version='2.0'><head/><body>"
-    document = read_outline(f"{head}<outline text='a' {attributes}/></body></opml>".encode())
+    """[SF-008] Only the type tells it from a page."""
     [entry] = entries(f"<outline text='a' {attributes}/>", "http://x.example/")
     found = {link.rel: link.href.removeprefix("http://x.example") for link in entry.links}
     assert (found.get("related", ""), found.get("alternate", "")) == (feed, page)
-    assert [listed.url for listed in feeds_of(document, "")] == [feed] * bool(feed)
 
 
 def test_markup_in_a_text_is_html_unless_it_was_written_here():

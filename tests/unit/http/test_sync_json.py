@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from smartfeeds.core.model import Item
-from smartfeeds.features.pages.wording import Wording
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS, with_child
 from smartfeeds.http.sync_json import write_shared, write_version
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -14,7 +13,6 @@ from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Flag, ForeignMarkup, HistoryRecord, Version
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
-from smartfeeds.texts import Texts
 
 KEY_US = 1_767_225_600_000_000
 WHEN = "2026-01-01T00:00:00Z"
@@ -111,23 +109,3 @@ def test_item_without_sync_data_is_what_it_always_was() -> None:
     assert "sync" not in json.loads(write_shared(item(payload("t"))))
     mark = f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="i1" updates="1"><sx:history sequence="1" by="a"/></sx:sync>'
     assert "sync" in json.loads(write_shared(item(with_child(payload("t"), mark.encode()))))
-
-
-@pytest.mark.parametrize(
-    ("by", "expected"),
-    [
-        ("feeds.a.example%2Falice@example.net", "alice@example.net at feeds.a.example"),
-        ("feeds.a.example", "feeds.a.example"),
-        ("JEO2000", "JEO2000"),
-        ("", "somebody"),
-        ("a%2F", "a/"),
-        ("a%2Fb%2Fc", "b/c at a"),
-        ("a%2F%E2%80%AEb", "a%2F%E2%80%AEb"),
-        ("a%2F%00", "a%2F%00"),
-        ("a%2F%FF", "a%2F%FF"),
-        ("a%2Fm%C3%BCller@b.example", "müller@b.example at a"),
-    ],
-)
-def test_endpoint_reads_as_a_person_at_a_service(by: str, expected: str) -> None:
-    """[A-51] Where it can be read so; what would turn letters around or cannot be seen stays encoded."""
-    assert Wording(Texts("en")).person(by) == expected

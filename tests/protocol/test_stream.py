@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import socket
 import time
-from collections.abc import Awaitable, Callable
 from xml.etree.ElementTree import Element
 
 import pytest
@@ -12,7 +11,6 @@ from lxml import etree
 from structlog.testing import capture_logs
 
 from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
-from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.turns import BYTE_COST_S, COSTLY_S, REST_MOST_S, WORK_BYTES, QueueBounds, StanzaTurns
@@ -638,12 +636,6 @@ async def call(stream: ComponentStream, timeout_s: float = 10.0) -> object:
     return await stream.call("get", FEEDS, PAYLOAD, timeout_s)
 
 
-async def ask(stream: ComponentStream, timeout_s: float = 10.0) -> object:
-    """Asks as a mirror does."""
-    return await StreamLink(stream, timeout_s).ask("get", FEEDS, Element("{urn:q}q"))
-
-
-@pytest.mark.parametrize("request_of", [call, ask])
 @pytest.mark.parametrize(
     ("sender", "kind", "stanza_id", "copies", "rests"),
     [
@@ -656,7 +648,6 @@ async def ask(stream: ComponentStream, timeout_s: float = 10.0) -> object:
     ],
 )
 async def test_stream_sender_rests_after_a_large_stanza_unless_we_asked_for_it(
-    request_of: Callable[[ComponentStream], Awaitable[object]],
     sender: str,
     kind: str,
     stanza_id: str,
@@ -667,7 +658,7 @@ async def test_stream_sender_rests_after_a_large_stanza_unless_we_asked_for_it(
     taken = Taken(lambda element: element.tag.endswith("message"))
     async with linked(taken) as (server, stream):
         stream.turns = StanzaTurns(QueueBounds(), clock=FakeTime().clock)  # nobody's rest ends
-        asking = asyncio.ensure_future(request_of(stream))
+        asking = asyncio.ensure_future(call(stream))
         open_id = (await server.sessions[0].expect()).get("id")
         large = (
             f"<iq type='{kind}' id='{stanza_id or open_id}' from='{sender}' to='{DOMAIN}'>"
@@ -681,16 +672,13 @@ async def test_stream_sender_rests_after_a_large_stanza_unless_we_asked_for_it(
         await asyncio.gather(asking, return_exceptions=True)
 
 
-@pytest.mark.parametrize("request_of", [call, ask])
-async def test_stream_request_is_closed_by_its_timeout_or_with_the_link(
-    request_of: Callable[[ComponentStream, float], Awaitable[object]],
-) -> None:
+async def test_stream_request_is_closed_by_its_timeout_or_with_the_link() -> None:
     """A late answer is charged as others are, and ids do not pile up."""
     async with linked() as (server, stream):
-        await asyncio.gather(request_of(stream, 0.01), return_exceptions=True)
+        await asyncio.gather(call(stream, 0.01), return_exceptions=True)
         assert len(stream._requests) == 0
 
-        asking = asyncio.ensure_future(request_of(stream, 10))
+        asking = asyncio.ensure_future(call(stream, 10))
         await server.sessions[0].expect()
         await server.sessions[0].expect()
         assert len(stream._requests) == 1

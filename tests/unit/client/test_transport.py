@@ -12,14 +12,10 @@ from slixmpp import ComponentXMPP
 
 from smartfeeds.client import ClientLink, Follower, LoginError, SlixLink
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
-from smartfeeds.client.follow import FollowerClock
 from smartfeeds.client.transport import BACKOFF, Timeouts
 from smartfeeds.errors import LinkError
-from smartfeeds.features.mirrors.stream_link import StreamLink
 from support.fakeserver import FakeServer, Session
-from support.link import linked
-from support.waiting import wait_for, waiting
-from unit.client.model_link import FakeTimers
+from support.waiting import waiting
 
 BOT = "bot.example.org"
 PUBSUB = "http://jabber.org/protocol/pubsub"
@@ -109,46 +105,6 @@ async def test_follower_on_a_component_that_connects_again() -> None:
 
     assert pulled.findtext(f".//{{{RSM}}}after") == "cursor:0"
     assert change.item_id == "b" and feed.proof().counters.gaps_healed == 1
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ("&quot;" * 300_000, "the stanza is too long"),
-        ("<a>" * 260 + "</a>" * 260, "the stanza is nested too deeply"),
-    ],
-    ids=["long", "deep"],
-)
-async def test_follower_on_our_stream_answer_that_cannot_be_read_is_no_page(content: str, reason: str) -> None:
-    """[SF-045]: the stream cuts it down to its head; one item is asked for then, and what is stuck is told."""
-    bad, good = ENTRY.replace("one", content), f'<item id="a">{ENTRY}</item>'
-    told: asyncio.Queue[str] = asyncio.Queue()
-    async with linked(lambda _: False) as (server, stream):
-        session = await server.session()
-        feed = Follower(
-            StreamLink(stream, 10.0),
-            ADDRESS,
-            mirror=True,
-            page_items=2,
-            clock=FollowerClock(FakeTimers()),
-            on_trouble=lambda e: told.put_nowait(str(e)),
-        )
-        async with feed:
-            coming = asyncio.ensure_future(anext(feed))
-            await answer(session)
-            first = await answer(session, page(good, f'<item id="b">{bad}</item>', count=2))
-            second = await answer(session, page(good, count=2))
-            assert (await coming).item_id == "a"
-            coming = asyncio.ensure_future(anext(feed))
-            third = await answer(session, page(f'<item id="b">{bad}</item>', first=1, count=2))
-            text = await wait_for(told.get(), "the log line")
-            assert not feed.proof().in_step
-            coming.cancel()
-
-    assert [one.findtext(f".//{{{RSM}}}max") for one in (first, second, third)] == ["2", "1", "1"]
-    assert text.startswith(
-        f"cannot read the item after 0, even in a page of one item: the response was truncated: {reason}"
-    )
 
 
 async def test_slix_link_error_is_read_from_the_stanza() -> None:

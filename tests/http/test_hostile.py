@@ -14,7 +14,6 @@ import pytest_asyncio
 from smartfeeds import telemetry
 from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.errors import StoreError, UnknownOutcomeError
-from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.http import router, server
 from smartfeeds.http.negotiation import ATOM
 from support.component import ALICE, Component
@@ -408,7 +407,7 @@ async def test_what_we_do_not_do_is_ignored(web: Web, headers: tuple[str | bytes
         assert (await raw.hear()).body == b"ok\n"
 
 
-@pytest.mark.parametrize("path", ["/feeds/notes/?timeout=0", "/feeds.opml", "/openapi.json", static_path("app.js")])
+@pytest.mark.parametrize("path", ["/feeds/notes/?timeout=0", "/feeds.opml", "/openapi.json"])
 async def test_nothing_is_compressed_for_who_refuses_it(web: Web, path: str) -> None:
     """RFC 9110 12.5.3."""
     await web.component.publish(ALICE, "notes", "b" * 900)

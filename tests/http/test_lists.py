@@ -6,19 +6,11 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.times import format_datetime
-from smartfeeds.core.token import TokenScope
-from smartfeeds.features.documents.ess import read_nno
-from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.polls import paused
-from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.http import lists
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.routes import Handlers
-from smartfeeds.store.base import WriteTx
-from support.bearer import bearer
-from support.component import ALICE, BOB, DOMAIN
+from support.component import ALICE, DOMAIN
 from support.outlines import listed_feeds
 from support.web import Got, Web, WebStarter
 
@@ -26,11 +18,6 @@ pytestmark = pytest.mark.shared
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
 US = 1_000_000
-
-
-def dated(title: str, time_s: int) -> str:
-    time = format_datetime(time_s * US)
-    return f"<entry xmlns='{ATOM_NS}'><title>{title}</title><published>{time}</published></entry>"
 
 
 def names(got: Got) -> list[str]:
@@ -126,19 +113,6 @@ async def test_a_form_takes_the_parameters_that_mean_something_there(web: Web, f
     assert {one.status for one in got} == {200 if right else 400}
 
 
-@pytest.mark.parametrize("feed", ["", "a", "*"])
-async def test_pages_of_other_hosts_may_read_lists(web: Web, feed: str) -> None:
-    """[SF-110] What everybody may know, and what is for the token that they sent; a preflight allows no more."""
-    await make(web, "a")
-    headers = {"Authorization": await bearer(web, ALICE, TokenScope.READ, feed)} if feed else {}
-    for path in ("/feeds/", "/feeds.opml", "/feeds.nno"):
-        got = await web.get(path, Origin="https://x.example", **headers)
-        assert got.header("Access-Control-Allow-Origin") == "*"
-        assert lists.LEFT_OUT in got.header("Access-Control-Expose-Headers")
-        before = await web.ask("OPTIONS", path, Origin="https://x.example")
-        assert before.header("Access-Control-Allow-Methods") == "GET, HEAD"
-
-
 async def test_the_address_without_its_slash(web: Web) -> None:
     """[SF-057] 308, with the query."""
     got = await web.get("/feeds?max=1")
@@ -195,67 +169,7 @@ async def test_a_list_is_sent_again_only_when_it_has_changed(web: Web, path: str
 # The sources as a list.
 
 
-async def test_list_of_sources_names_what_others_may_follow(start_web: Any) -> None:
-    """[SRC-083] [SRC-015] Sources of closed feeds, secret addresses and those of other lists are left out. The list of
-    the feeds is another document."""
-    web = await start_web()
-    await make(web, "open")
-    await web.component.create(ALICE, "closed", access_model="whitelist")
-
-    def add(tx: WriteTx) -> None:
-        for node, name, settings in (
-            ("open", "feed", SourceSettings()),
-            ("open", "login", SourceSettings(user="me", password="secret")),
-            ("open", "key?key=1", SourceSettings()),
-            ("open", "private", SourceSettings(allow_private=True)),
-            ("open", "list", SourceSettings(is_list=True)),
-            ("open", "listed", SourceSettings(list_no=7)),
-            ("closed", "hidden", SourceSettings()),
-        ):
-            source_rows.add(tx, new_source(node, f"https://a.example/{name}", 0, settings))
-        source_rows.add(tx, paused(new_source("open", "https://a.example/paused", 0), "the operator", 0))
-
-    await web.component.app.service.store.write(add)
-
-    async def addresses(path: str, **headers: str) -> list[str]:
-        outlines = read_outline((await web.get(path, **headers)).body).outlines
-        return [one.attributes.get("xmlUrl", "") for one in outlines]
-
-    token = await bearer(web, ALICE, TokenScope.READ)
-    assert await addresses("/feeds.opml") == [f"{web.origin}/feeds/open.rss"]
-    assert await addresses("/feeds.opml?sources=true") == ["https://a.example/feed"]
-    everything = await addresses("/feeds.opml?sources=true", Authorization=token)
-    assert everything == ["https://a.example/hidden", "https://a.example/feed"]
-    assert (await web.get("/feeds.opml?sources=no")).status == 400
-    assert (await web.get("/feeds.json?sources=true")).status == 400
-
-
 # Who sees what.
-
-
-async def test_a_list_holds_what_its_reader_may_know_of(start_web: Any) -> None:
-    """[SF-111] [ESS-023] Hidden feeds are in nobody's list but that of those who may read them; a token of one feed
-    lists as nobody in particular. Totals do not tell of them either."""
-    web = await start_web()
-    await make(web, "open")
-    await web.component.create(ALICE, "closed", access_model="whitelist")
-    await web.component.publish(ALICE, "closed", "x")
-    await web.component.publish(ALICE, "open", "x")
-    tokens = {
-        "anonymous": ("", ["open"]),
-        "bob": (await bearer(web, BOB, TokenScope.READ), ["open"]),
-        "alice for one feed": (await bearer(web, ALICE, TokenScope.ADMIN, "closed"), ["open"]),
-        "alice": (await bearer(web, ALICE, TokenScope.READ), ["closed", "open"]),
-    }
-    for who, (token, expected) in tokens.items():
-        headers = {"Authorization": token} if token else {}
-        got = await web.get("/feeds/", **headers)
-        assert (names(got), got.json["totalItems"]) == (expected, len(expected)), who
-        assert ("private" in got.header("Cache-Control")) == (who != "anonymous")
-        outline = read_outline((await web.get("/feeds.opml", **headers)).body)
-        assert [feed.title for feed in listed_feeds(outline)] == expected, who
-        urls = [entry.feed_url for entry in read_nno((await web.get("/feeds.nno", **headers)).body).entries]
-        assert sorted(urls) == [f"{web.origin}/feeds/{name}.rss" for name in expected], who
 
 
 # OPML.

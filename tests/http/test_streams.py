@@ -1,82 +1,20 @@
 """Event streams: a pull that goes on, and is taken up again where it was lost (`text/event-stream`)."""
 
-import asyncio
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
 import pytest
 import pytest_asyncio
 from lxml import etree
 
-from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.delivery.changes import WatchedNodes
-from smartfeeds.features.accounts.bearer import digest_of, write_token
-from smartfeeds.features.accounts.tokens import add_token, revoke_token
 from smartfeeds.store.base import WriteTx
-from support.component import ALICE, bare
+from support.component import ALICE
+from support.event_streams import listen
 from support.pulls import publish_all
 from support.web import Web
 
 pytestmark = pytest.mark.shared
-
-SECRET = "s" * 43
-TOKEN_ID = "0123456789ab"
-
-
-@dataclass(slots=True)
-class Event:
-    """One event, or the heartbeat that a comment is."""
-
-    id: str = ""
-    name: str = "message"
-    data: str = ""
-    comment: bool = False
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids of its items."""
-        return [item["id"] for item in json.loads(self.data)["items"]]
-
-
-@dataclass(slots=True)
-class Stream:
-    """A stream that is being read as a browser reads it."""
-
-    answer: aiohttp.ClientResponse
-    seen: list[Event] = field(default_factory=list)
-
-    async def block(self) -> Event:
-        """The next block of lines."""
-        event = Event()
-        while line := (await self.answer.content.readline()).decode().rstrip("\n"):
-            name, _, value = line.partition(": ") if not line.startswith(":") else ("comment", "", "")
-            match name:
-                case "id":
-                    event.id = value
-                case "event":
-                    event.name = value
-                case "data":
-                    event.data = value
-                case "comment":
-                    event.comment = True
-        self.seen.append(event)
-        return event
-
-    async def event(self) -> Event:
-        """The next event that says something."""
-        while not (found := await self.block()).data:
-            assert found.comment
-        return found
-
-
-async def listen(web: Web, path: str, **headers: str) -> Stream:
-    """Opens a stream."""
-    sent = {"Accept": "text/event-stream", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    answer = await web.session.get(f"{web.origin}{path}", headers=sent)
-    assert answer.status == 200, await answer.text()
-    return Stream(answer)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -213,38 +151,6 @@ async def test_stream_ends_when_its_reader_may_read_no_more(feed: Web) -> None:
     assert event.name == "error"
     assert json.loads(event.data)["status"] == 404
     assert await stream.answer.content.read() == b""
-
-
-async def test_stream_ends_with_the_token_that_opened_it(start_web: Any) -> None:
-    """[SF-111]: a revoked token lets nobody go on listening."""
-    web = await start_web(http={"heartbeat_s": 0.02})
-    await web.component.create(ALICE, "closed", access_model="whitelist")
-    service = web.component.app.service
-    token = Token(TOKEN_ID, digest_of(SECRET), bare(ALICE), TokenScope.READ, "closed", "", 0)
-    await service.write(lambda tx, context: add_token(tx, context, token, None))
-    stream = await listen(web, "/feeds/closed/", Authorization=f"Bearer {write_token(TOKEN_ID, SECRET)}")
-    await stream.block()
-    await service.write(lambda tx, context: revoke_token(tx, context, TOKEN_ID))
-    event = await stream.event()
-    assert (event.name, json.loads(event.data)["status"]) == ("error", 401)
-
-
-async def test_revoked_token_gets_no_more_items(start_web: Any) -> None:
-    """[SF-111]: neither on a stream that is busy and has no heartbeats, nor by a pull that is held."""
-    web = await start_web(http={"heartbeat_s": 3_600})
-    await web.component.create(ALICE, "closed", access_model="whitelist")
-    service = web.component.app.service
-    token = Token(TOKEN_ID, digest_of(SECRET), bare(ALICE), TokenScope.READ, "closed", "", 0)
-    await service.write(lambda tx, context: add_token(tx, context, token, None))
-    bearer = f"Bearer {write_token(TOKEN_ID, SECRET)}"
-    stream = await listen(web, "/feeds/closed/", Authorization=bearer)
-    held = asyncio.create_task(web.get("/feeds/closed/", Authorization=bearer))
-    await web.holding(2)
-    await service.write(lambda tx, context: revoke_token(tx, context, TOKEN_ID))
-    await web.component.publish(ALICE, "closed", "secret")
-    event = await stream.event()
-    assert (event.name, json.loads(event.data)["status"]) == ("error", 401)
-    assert (await held).status == 401
 
 
 @pytest.mark.parametrize(

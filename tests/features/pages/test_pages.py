@@ -62,6 +62,7 @@ async def test_files_of_a_page_are_kept_for_ever(web: Web) -> None:
         zipped = await web.get(path, Accept_Encoding="gzip")
         assert "immutable" in file.header("Cache-Control")
         assert zipped.body == file.body or gzip.decompress(zipped.body) == file.body
+        assert (await web.get(path, Accept_Encoding="gzip;q=0, br")).header("Content-Encoding") == ""
         assert (await web.get(path, If_None_Match=file.header("ETag"))).status == 304
     assert (await web.get("/static/app.0000000000000000.js")).status == 404
     assert (await web.get("/static/../http/pages.py")).status == 404

@@ -6,7 +6,6 @@ from lxml import etree
 from smartfeeds.core.model import Item
 from smartfeeds.core.options import KIND
 from smartfeeds.errors import Condition
-from smartfeeds.features.conflicts.requests import ResolveConflicts
 from smartfeeds.formats.atom import FEEDSYNC_NS, TITLE
 from smartfeeds.service.requests import GetItem, PullFeed
 from smartfeeds.service.syncing import endpoint, is_own_endpoint
@@ -271,47 +270,7 @@ async def test_hidden_publishers_do_not_settle_each_others_conflicts(world: Worl
     assert (await shown(world)).conflicts == 1
 
 
-async def test_settled_branch_is_used_again(world: World) -> None:
-    """[FS-054] The number of names does not grow with the number of edits."""
-    await world.create(FEED, itemreply="none")
-    me = endpoint(SERVICE, "")
-    await world.publish_all("a a")
-    theirs = f"<x:history sequence='3' by='b'/><x:history sequence='1' by='{me}'/>"
-    await world.publish(
-        "a", entry("theirs", inner=f"<x:sync xmlns:x='{FEEDSYNC_NS}' id='a' updates='3'>{theirs}</x:sync>")
-    )
-    await world.publish("a", title="typo")
-
-    await world.service.handle(ResolveConflicts(jid(OWNER), SERVICE, FEED, "a"))
-    await world.publish("a", title="new")
-
-    assert (await shown(world)).conflicts == 0
-    assert [name for _, name in history(await shown(world))[:2]] == [me, me]
-
-
 async def test_publisher_with_a_long_address_shares_no_endpoint() -> None:
     """[FS-005] Addresses that are too long for an endpoint have a digest there."""
     names = {endpoint(SERVICE, f"{'é' * 500}{number}@people.example") for number in range(2)}
     assert len(names) == 2 and all(is_own_endpoint(SERVICE, name) and len(name) < 1_023 for name in names)
-
-
-async def test_former_publisher_retracts_without_settling_conflicts(feed: World) -> None:
-    """[A-62] Whoever may not publish decides on nobody's lost version; the owner still can."""
-    await feed.affiliate(BOB, "publisher")
-    await feed.publish("a", actor=BOB)
-    await feed.publish(
-        "a",
-        entry(
-            "theirs",
-            inner=f"<x:sync xmlns:x='{FEEDSYNC_NS}' id='a' updates='1'><x:history sequence='1' by='b'/></x:sync>",
-        ),
-        actor=BOB,
-    )
-    await feed.affiliate(BOB, "none")
-
-    await feed.retract("a", actor=BOB)
-
-    item = await shown(feed)
-    assert item.deleted and item.conflicts == 1
-    await feed.service.handle(ResolveConflicts(jid(OWNER), SERVICE, FEED, "a"))
-    assert (await shown(feed)).conflicts == 0

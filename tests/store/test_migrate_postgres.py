@@ -1,6 +1,6 @@
 """The schema in PostgreSQL: created and upgraded by several processes at once, and compared with that of SQLite."""
 
-# needs: backup, cluster
+# needs: backup
 
 import os
 import re

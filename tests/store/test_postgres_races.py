@@ -1,7 +1,5 @@
 """Transactions of several processes that meet on PostgreSQL: which one waits, and what it sees afterwards."""
 
-# needs: cluster
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """The state of a real PostgreSQL server, as an administrator and an ordinary user of it see it (OPS-082)."""
 
-# needs: doctor
-
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

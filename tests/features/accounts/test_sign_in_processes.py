@@ -1,7 +1,5 @@
 """Sign-ins through XMPP, each step of them at any of two processes."""
 
-# needs: cluster
-
 import pytest
 
 from features.cluster.processes import joined

@@ -1,7 +1,5 @@
 """A room whose stanzas arrive at any of two processes: the bot is in it once, and answers once."""
 
-# needs: cluster
-
 from collections.abc import Awaitable, Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The mirrors of the configuration, if processes with different configurations use one PostgreSQL database."""
 
-# needs: mirrors
-
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 

@@ -1,7 +1,5 @@
 """A mirror of a service that runs as two processes, whose XMPP server sends each stanza to the wrong one of them."""
 
-# needs: mirrors
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator

@@ -4,7 +4,7 @@ No process reads the store by itself here (`changes.LOOK_S`), so a cache is righ
 notice or a letter of the other process ends it. `tests/unit/test_process_state.py` names the tests of each cache.
 """
 
-# needs: accounts, administration, pages, privacy
+# needs: administration, pages
 
 import asyncio
 

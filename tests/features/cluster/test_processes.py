@@ -1,7 +1,5 @@
 """Two processes on one database: what one of them learns, and the other one needs."""
 
-# needs: bot, presence
-
 import asyncio
 from functools import partial
 

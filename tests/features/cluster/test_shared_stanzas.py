@@ -1,7 +1,5 @@
 """Stanzas that the server has sent to another process of the domain: what this process learns from them."""
 
-# needs: bot, presence, privacy
-
 import pytest
 from lxml import etree
 from structlog.testing import capture_logs

@@ -1,7 +1,5 @@
 """Sources that several processes on one PostgreSQL database could poll."""
 
-# needs: polling
-
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 

@@ -1,7 +1,5 @@
 """Delivery that depends on presence (XEP-0060 sections 12.5 and 12.6), and the newest item on arrival."""
 
-# needs: presence, privacy
-
 import pytest
 
 from smartfeeds.core.blocklist import ListKind

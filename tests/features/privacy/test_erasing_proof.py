@@ -3,8 +3,6 @@
 The proof reads all rows of all tables, the files of SQLite with their log, and the data files of PostgreSQL.
 """
 
-# needs: cluster
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """An erasure reaches the copies at other services: over XMPP, over HTTP, and as a FeedSync document (OPS-046)."""
 
-# needs: mirrors
-
 from collections.abc import AsyncIterator
 from functools import partial
 

@@ -1,6 +1,6 @@
 """One document with and without sync data, by imports, sources and mirrors, in any order: one item for each entry."""
 
-# needs: mirrors, polling, privacy
+# needs: mirrors
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack

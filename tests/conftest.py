@@ -74,11 +74,16 @@ _CHOSEN = {"component", "web"}  # fixtures that the mark `shared` chooses
 _REAL_SERVERS = {"prosody", "ejabberd", "server", "prosody_with_pubsub", "country", "postgres"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Gives tests with real servers a second try. The summary has each test that needed it, with its first failure.
 
-    Tests with the component of their file run in its event loop.
+    Tests with the component of their file run in its event loop. In a copy without a feature (`tools/without`), tests
+    that need it are left out.
     """
+    features = {feature.name for feature in FEATURES}
+    if left_out := [item for item in items if not _needs(item) <= features]:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _needs(item) <= features]
     for item in items:
         if PROFILE == "nightly":
             item.add_marker(pytest.mark.timeout(2 * 3_600))
@@ -87,6 +92,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=1))
         if "shared_start" in names or (item.get_closest_marker("shared") and not _CHOSEN.isdisjoint(names)):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+
+
+def _needs(item: pytest.Item) -> set[str]:
+    """The features that the marks of a test name."""
+    return {name for mark in item.iter_markers("needs") for name in mark.args}
 
 
 @pytest.fixture(autouse=True)

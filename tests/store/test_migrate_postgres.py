@@ -1,7 +1,5 @@
 """The schema in PostgreSQL: created and upgraded by several processes at once, and compared with that of SQLite."""
 
-# needs: backup
-
 import os
 import re
 import sqlite3

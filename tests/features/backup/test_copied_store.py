@@ -1,7 +1,5 @@
 """A follower goes on with its cursors after the service has moved to another database."""
 
-# needs: cluster
-
 from dataclasses import replace
 
 import psycopg
@@ -18,6 +16,8 @@ from support.postgres import PostgresServer
 from support.pulls import put
 from support.waiting import until
 from support.web import Web, WebStarter
+
+pytestmark = pytest.mark.needs("cluster")
 
 ITEMS = [(name, parse_t(t) or 0) for name, t in GOLDEN["windows"]["feed"]]
 CASES = [

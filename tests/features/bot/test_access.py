@@ -1,5 +1,7 @@
 """Who may receive by chat, and chat beside the notifications of a client."""
 
+import pytest
+
 from support.chat import body_of, write
 from support.component import ALICE, BOB, DOMAIN, Component, Starter, bare, ok
 
@@ -13,6 +15,7 @@ async def befriend(component: Component, user: str) -> None:
     await component.settle()
 
 
+@pytest.mark.needs("presence")
 async def test_contact_receives_the_items_of_a_presence_node_by_chat(start: Starter) -> None:
     component = await start(pubsub={"contacts": ["example.org"]})
     await component.create(ALICE, "news", access_model="presence")
@@ -23,6 +26,7 @@ async def test_contact_receives_the_items_of_a_presence_node_by_chat(start: Star
     assert [body_of(one).split("\n")[0] for one in await component.events(bare(BOB))] == ["one"]
 
 
+@pytest.mark.needs("presence")
 async def test_owner_subscribes_a_contact_who_may_read(start: Starter) -> None:
     component = await start(pubsub={"contacts": ["example.org"], "owners_subscribe_others": True})
     await component.create(ALICE, "news", access_model="presence")

@@ -302,6 +302,7 @@ async def test_latest_covers_all_followed_feeds_in_order(component: Component) -
     assert await write(component, BOB, "latest 0") == ["Write: latest [FEED] [NUMBER]"]
 
 
+@pytest.mark.needs("conflicts")
 async def test_conflicts_of_a_feed(component: Component) -> None:
     await component.create(ALICE, "plans")
     assert await write(component, ALICE, "conflicts plans") == ["No item of plans has a conflict."]

@@ -5,6 +5,8 @@ import pytest
 from support.chat import body_of, write
 from support.component import ALICE, BOB, DOMAIN, Component, Starter, bare
 
+pytestmark = pytest.mark.needs("presence")
+
 NICK = "{http://jabber.org/protocol/nick}nick"
 
 

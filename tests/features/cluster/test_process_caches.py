@@ -4,8 +4,6 @@ No process reads the store by itself here (`changes.LOOK_S`), so a cache is righ
 notice or a letter of the other process ends it. `tests/unit/test_process_state.py` names the tests of each cache.
 """
 
-# needs: administration, pages
-
 import asyncio
 
 import pytest
@@ -25,7 +23,10 @@ from support.form_client import FormClient
 from support.waiting import until
 from support.web import Web, WebStarter
 
-pytestmark = pytest.mark.parametrize("engine", ["postgres"], indirect=True)
+pytestmark = [
+    pytest.mark.needs("administration", "pages"),
+    pytest.mark.parametrize("engine", ["postgres"], indirect=True),
+]
 JSON, HTML = "application/json", "text/html"
 PAGES = [
     ("/feeds/news/?since=time:0", JSON),

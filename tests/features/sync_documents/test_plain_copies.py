@@ -1,7 +1,5 @@
 """One document with and without sync data, by imports, sources and mirrors, in any order: one item for each entry."""
 
-# needs: mirrors
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -35,6 +33,8 @@ from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.record import COPIED, Edit
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import ALICE, ATOM_NS, FEED, OWNER, SERVICE, S, World, draft, entry, jid
+
+pytestmark = pytest.mark.needs("mirrors")
 
 URL = "https://o.example/feed"
 

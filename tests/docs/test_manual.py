@@ -41,6 +41,10 @@ def test_manual_has_every_configuration_key_and_no_other(manual: str) -> None:
     assert table == set(keys())
 
 
+def test_sample_loads() -> None:
+    assert load(ROOT / "config/smartfeeds.toml").component.jid == "feeds.example.org"
+
+
 def test_manual_has_the_defaults(manual: str, tmp_path: Path) -> None:
     path = tmp_path / "smartfeeds.toml"
     path.write_text('[component]\njid = "feeds.example.org"\nsecret = "x"\n')

@@ -203,6 +203,7 @@ async def stored(component: Component) -> list[Item]:
     return await component.app.service.store.read(lambda tx: tx.items(1, ["one", "two", "three"]))
 
 
+@pytest.mark.needs("bot")
 async def test_chat_bot_leaves_a_damaged_item_out(component: Component) -> None:
     await feed(component)
     await write(component, BOB, "subscribe news")
@@ -215,6 +216,7 @@ async def test_chat_bot_leaves_a_damaged_item_out(component: Component) -> None:
     assert [text.partition("\n")[0] for text in texts if text] == ["five"]
 
 
+@pytest.mark.needs("archive")
 async def test_archive_shows_a_damaged_item_by_its_id(component: Component) -> None:
     await feed(component)
     await spoil(component, "truncated")

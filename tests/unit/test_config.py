@@ -49,10 +49,6 @@ def test_sample_has_every_key_with_its_default(root: Path, write: Any) -> None:
                 assert value == defaults[section][key], f"{section}.{key}"
 
 
-def test_sample_loads(root: Path) -> None:
-    assert load(root / "config/smartfeeds.toml").component.jid == "feeds.example.org"
-
-
 def test_environment_wins_over_the_file(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMARTFEEDS_COMPONENT__PORT", "5999")
     monkeypatch.setenv("SMARTFEEDS_PUBSUB__CREATORS", '["*", "Example.NET"]')

@@ -9,7 +9,6 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.items import FeedDocument
-from smartfeeds.store.migrate import HEAD, REVISIONS
 from support.shell import Run, commands
 
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
@@ -294,6 +292,7 @@ def test_import_what_is_no_feed_says_so_and_makes_nothing(ready: Run, text: str,
     assert not Path("smartfeeds.db").exists()
 
 
+@pytest.mark.needs("documents")
 def test_import_reads_standard_input_and_every_format_that_has_items(ready: Run) -> None:
     """[SF-008] A document of JSON and an outline as well; `-` as in convert."""
     first = ready("import", "-", "--node", "news", stdin=ATOM)
@@ -313,6 +312,7 @@ CHANNEL = """<rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast
 <item><guid>1</guid></item></channel></rss>"""
 
 
+@pytest.mark.needs("documents")
 def test_import_keeps_what_the_feed_says_of_itself(ready: Run) -> None:
     """Language, page, picture, editors, cloud, ttl and elements of others come back with an export."""
     Path("news.rss").write_text(CHANNEL)
@@ -352,7 +352,9 @@ def test_import_leaves_out_drafts_and_says_so(ready: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("import", "--node", "news"), ("convert", "--to", "rss")], ids=lambda words: words[0]
+    "command",
+    [("import", "--node", "news"), pytest.param(("convert", "--to", "rss"), marks=pytest.mark.needs("documents"))],
+    ids=lambda words: words[0],
 )
 def test_no_more_of_a_file_is_read_than_a_document_may_have(
     ready: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
@@ -454,41 +456,6 @@ def test_sub_list_without_subscriptions_is_an_empty_list(ready: Run) -> None:
     assert "no such subscriptions" in ready("sub", "list").stderr
 
 
-@pytest.mark.parametrize(("mode", "state"), [(0o600, "ok"), (0o604, "fix")])
-def test_doctor_looks_who_can_read_the_configuration_with_the_secret(ready: Run, mode: int, state: str) -> None:
-    Path("smartfeeds.toml").chmod(mode)
-    text = Path("smartfeeds.toml").read_text().replace("port = 5347", "port = 1")
-    Path("smartfeeds.toml").write_text(text)
-
-    findings = json.loads(ready("doctor", "--json", code=Exit.FAILED).stdout)
-    assert [one["state"] for one in findings if one["check"] == "secret"] == [state]
-
-
-def test_backup_never_overwrites(ready: Run) -> None:
-    ready("node", "create", "talk")
-    Path("copy.db").write_text("mine")
-
-    message = " ".join(ready("backup", "copy.db", code=Exit.USAGE).stderr.split())
-    assert re.search(r"copy\.db exists already; name another file, for example copy-\d{4}-\d\d-\d\d\.db", message)
-    assert Path("copy.db").read_text() == "mine"
-
-
-def test_backup_begins_with_nothing_if_the_folder_of_its_files_exists(ready: Run) -> None:
-    """It would fail after the database was copied."""
-    ready("node", "create", "talk")
-    Path("smartfeeds.db-files/ab").mkdir(parents=True)
-    Path("smartfeeds.db-files/ab/abc").touch()
-    Path("copy.db-files/cd").mkdir(parents=True)
-
-    assert "copy.db-files exists already" in ready("backup", "copy.db", code=Exit.USAGE).stderr
-    assert not Path("copy.db").exists()
-
-
-def test_backup_of_nothing_makes_nothing(ready: Run) -> None:
-    assert "does not exist" in ready("backup", "copy.db", code=Exit.STORE).stderr
-    assert sorted(path.name for path in Path().iterdir()) == ["smartfeeds.toml"]
-
-
 def test_db_upgrade_of_current_database_has_nothing_to_do(ready: Run) -> None:
     ready("node", "create", "talk")
 
@@ -511,40 +478,6 @@ def test_file_that_is_no_database_is_left_alone(ready: Run) -> None:
 
     assert "not a SQLite database" in ready("node", "list", code=Exit.STORE).stderr
     assert Path("smartfeeds.db").read_text().startswith("this is not")
-
-
-@pytest.mark.parametrize(
-    ("revision", "oldest", "state", "found"),
-    [
-        (HEAD, HEAD, "ok", f"schema {HEAD}, "),
-        (REVISIONS[-2], REVISIONS[-2], "note", f"has the older schema {REVISIONS[-2]}"),
-        ("9999_later", HEAD, "note", "has the newer schema 9999_later"),
-        ("9999_later", "9999_later", "fix", "has schema 9999_later, which is newer than this program"),
-    ],
-)
-def test_doctor_compares_the_schema_of_the_database(
-    ready: Run, revision: str, oldest: str, state: str, found: str
-) -> None:
-    """It changes nothing: an upgrade has no way back."""
-    ready("node", "create", "news")
-    with closing(sqlite3.connect("smartfeeds.db")) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
-        connection.execute("UPDATE compatibility SET oldest = ?", (oldest,))
-    text = Path("smartfeeds.toml").read_text().replace("port = 5347", "port = 1")
-    Path("smartfeeds.toml").write_text(text)
-
-    findings = json.loads(ready("doctor", "--json", code=Exit.FAILED).stdout)
-
-    (store,) = [one for one in findings if one["check"] == "store"]
-    assert store["state"] == state and found in store["found"]
-    with closing(sqlite3.connect("smartfeeds.db")) as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(revision,)]
-
-
-def test_doctor_prints_no_blanks_at_the_ends_of_its_lines(ready: Run) -> None:
-    lines = ready("doctor", code=Exit.FAILED).stdout.splitlines()
-
-    assert len(lines) > 3 and [line for line in lines if line != line.rstrip()] == []
 
 
 def test_status_of_nothing_is_not_running(run: Run) -> None:

@@ -36,7 +36,14 @@ def spoil(folder: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("damage", ["x'3c'", "x'00'", "x''", "substr(payload, 1, 60)", "payload || x'ff'"])
-@pytest.mark.parametrize("options", ["atom", "atom --sync", "rss", "jsonfeed", "json"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("atom", "rss", "json"),
+        pytest.param("atom --sync", marks=pytest.mark.needs("sync_documents")),
+        pytest.param("jsonfeed", marks=pytest.mark.needs("documents")),
+    ],
+)
 def test_export_leaves_a_damaged_item_out_and_says_so(run: Run, tmp_path: Path, options: str, damage: str) -> None:
     spoil(tmp_path, damage)
     result = run("export", "--node", "plans", "--to", *options.split())

@@ -2,12 +2,21 @@
 written."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smartfeeds.console import Exit
 from support.shell import Run, shell_in
 
+# The commands of features, which `tools/without` takes away.
+OF_FEATURES = {
+    "import --sync": "sync_documents",
+    "export --sync": "sync_documents",
+    "merge": "sync_documents",
+    "convert": "documents",
+    "nno": "nno",
+}
 READERS = {
     "import": ("import", "{file}", "--node", "news"),
     "import --sync": ("import", "{file}", "--node", "news", "--sync"),
@@ -30,7 +39,15 @@ FOREIGN = {
     "JSON": b'{"a": 1}',
     "ESS": b"1503411300, http://example.com/rss.xml, 0,92",
 }
+
 FEED = b'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:f</id><title>News</title></feed>'
+
+
+def params(commands: dict[str, tuple[str, ...]]) -> list[Any]:
+    return [
+        pytest.param(command, id=name, marks=[pytest.mark.needs(OF_FEATURES[name])] if name in OF_FEATURES else [])
+        for name, command in commands.items()
+    ]
 
 
 @pytest.fixture
@@ -45,7 +62,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 @pytest.mark.parametrize("data", FOREIGN.values(), ids=FOREIGN)
-@pytest.mark.parametrize("command", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("command", params(READERS))
 def test_document_of_another_format_is_a_wrong_argument(run: Run, command: tuple[str, ...], data: bytes) -> None:
     Path("document").write_bytes(data)
 
@@ -53,7 +70,7 @@ def test_document_of_another_format_is_a_wrong_argument(run: Run, command: tuple
     assert result.stderr.splitlines()[-1].startswith("smartfeeds: document: the ")
 
 
-@pytest.mark.parametrize("command", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("command", params(READERS))
 def test_damaged_document_is_no_wrong_argument(run: Run, command: tuple[str, ...]) -> None:
     """A merge reads nothing that is not well-formed; an import repairs a feed, but not other XML."""
     is_strict = "--sync" in command or command[0] == "merge"
@@ -64,7 +81,7 @@ def test_damaged_document_is_no_wrong_argument(run: Run, command: tuple[str, ...
 
 
 @pytest.mark.parametrize("path", ["none/out", "news.xml/out"])
-@pytest.mark.parametrize("command", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("command", params(WRITERS))
 def test_output_that_cannot_be_written_has_the_code_of_the_configuration(
     run: Run, command: tuple[str, ...], path: str
 ) -> None:

@@ -41,6 +41,7 @@ async def run(tmp_path, monkeypatch):
     return invoke
 
 
+@pytest.mark.needs("sync_documents")
 async def test_document_at_an_address_is_merged(run, site):
     """[FS-003] [A-59] Again and again: nothing changes where nothing changed there."""
     site.pages["/news.xml"] = feed(SYNC)
@@ -62,8 +63,12 @@ async def test_document_at_an_address_is_imported_with_its_links(run, site):
 
 @pytest.mark.parametrize(
     ("sync", "fault"),
-    [((), "the document is "), (("--sync",), "the root of the document is html")],
-    ids=["plain", "sync"],
+    [
+        pytest.param((), "the document is ", id="plain"),
+        pytest.param(
+            ("--sync",), "the root of the document is html", id="sync", marks=pytest.mark.needs("sync_documents")
+        ),
+    ],
 )
 async def test_address_that_gives_nothing_says_why_and_makes_no_node(run, site, sync, fault):
     """[xep-map 247] Private addresses only where the operator allows them; an error of the site; a page."""
@@ -80,7 +85,7 @@ async def test_address_that_gives_nothing_says_why_and_makes_no_node(run, site, 
     assert [one["node"] for one in json.loads((await run("node", "list", "--json")).stdout)] == ["other"]
 
 
-@pytest.mark.parametrize("sync", [(), ("--sync",)])
+@pytest.mark.parametrize("sync", [(), pytest.param(("--sync",), marks=pytest.mark.needs("sync_documents"))])
 async def test_charset_of_the_answer_is_used(run, site, sync):
     """RFC 7303 3: the document itself does not say its encoding."""
     body = feed(SYNC if sync else "").replace(b"One", "Caf\u00e9".encode("latin-1"))
@@ -90,6 +95,7 @@ async def test_charset_of_the_answer_is_used(run, site, sync):
     assert "<title>Caf\u00e9</title>" in (await run("export", "--node", "news", "--to", "atom")).stdout
 
 
+@pytest.mark.needs("documents")
 async def test_charset_of_the_answer_is_not_used_for_json(run, site):
     """RFC 8259 8.1"""
     body = {"version": "https://jsonfeed.org/version/1.1", "title": "t", "items": [{"id": "1", "title": "Caf\u00e9"}]}
@@ -103,7 +109,7 @@ async def test_charset_of_the_answer_is_not_used_for_json(run, site):
 RELATIVE = '<content type="html">&lt;a href="page"&gt;x&lt;/a&gt;</content>'
 
 
-@pytest.mark.parametrize("form", ["rss", "jsonfeed", "json"])
+@pytest.mark.parametrize("form", ["rss", "json", pytest.param("jsonfeed", marks=pytest.mark.needs("documents"))])
 async def test_content_keeps_its_links_on_the_way_from_an_address(run, site, form):
     """RFC 3986 5.1.3: relative links are meant from the final address of the document."""
     site.pages["/old.xml"] = web.Response(status=301, headers={"Location": "/a/news.xml"})
@@ -118,6 +124,7 @@ def put(name, data):
     Path(name).write_bytes(data)
 
 
+@pytest.mark.needs("documents")
 @pytest.mark.parametrize("name", ["news.xml", "news.rss", "news.json"])
 async def test_content_keeps_its_links_with_base(run, name):
     """Also where the format of the document has no base address of its own."""

@@ -128,6 +128,7 @@ def test_publish_refuses_what_no_item_can_be(
     assert entries() == []
 
 
+@pytest.mark.needs("sync_documents")
 def test_publish_acts_as_the_named_jid_else_as_the_first_admin(news: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The publisher decides which items a later publish may replace."""
     news("node", "set", "news", "itemreply=publisher")

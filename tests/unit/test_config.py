@@ -12,6 +12,7 @@ from smartfeeds.core.model import NodeKind
 from smartfeeds.errors import ConfigError
 
 MINIMAL = '[component]\njid = "feeds.example.org"\nsecret = "hush"\n'
+PAGES, MIRRORS = pytest.mark.needs("pages"), pytest.mark.needs("mirrors")
 
 
 @pytest.fixture
@@ -89,11 +90,23 @@ def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         (MINIMAL + '[contact]\nadmin = ["mailto:a\\u0001@b"]', "contact.admin.0: must be an address such as"),
         (MINIMAL + "[contact]\nhelp = []", "contact.help: there is no such key"),
         (MINIMAL + '[log]\nlevel = "chatty"', "log.level: must be 'debug', 'info', 'warning' or 'error', not 'chatty'"),
-        (MINIMAL + "[site]\nimages = true", "site.images: must be 'off', 'click' or 'on', not True"),
-        (MINIMAL + '[[mirror]]\nnode = "n"\naddress = "x"\ndirection = "up"', "direction: must be 'in', "),
-        (MINIMAL + '[site]\nlogo = "logo.bmp"', "logo must be a file named *.png or *.svg, not "),
-        (MINIMAL + '[site]\nlogo = "logo.png"', "/logo.png: No such file"),
-        (MINIMAL + '[site]\naccent = "green"', "site.accent: "),
+        pytest.param(
+            MINIMAL + "[site]\nimages = true",
+            "site.images: must be 'off', 'click' or 'on', not True",
+            marks=PAGES,
+        ),
+        pytest.param(
+            MINIMAL + '[[mirror]]\nnode = "n"\naddress = "x"\ndirection = "up"',
+            "direction: must be 'in', ",
+            marks=MIRRORS,
+        ),
+        pytest.param(
+            MINIMAL + '[site]\nlogo = "logo.bmp"',
+            "logo must be a file named *.png or *.svg, not ",
+            marks=PAGES,
+        ),
+        pytest.param(MINIMAL + '[site]\nlogo = "logo.png"', "/logo.png: No such file", marks=PAGES),
+        pytest.param(MINIMAL + '[site]\naccent = "green"', "site.accent: ", marks=PAGES),
         (MINIMAL + 'secret_file = "x"', "set exactly one of secret and secret_file"),
         ('[component]\njid = "feeds.example.org"\n', "set exactly one of secret and secret_file"),
         ('[component]\njid = "feeds.example.org"\nsecret = ""\n', "the secret is empty"),
@@ -157,6 +170,7 @@ def test_load_absent_file_says_how_to_create_one(tmp_path: Path) -> None:
         load(tmp_path / "none.toml")
 
 
+@pytest.mark.needs("pages")
 def test_logo_is_relative_to_the_file_and_has_a_limit(write: Any, tmp_path: Path) -> None:
     logo = tmp_path / "logo.png"
     logo.write_bytes(b"\x89PNG")

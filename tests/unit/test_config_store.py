@@ -87,6 +87,7 @@ def test_mistake_says_what_to_change(settings: Loader, tmp_path: Path, lines: st
     assert "horse" not in str(caught.value)
 
 
+@pytest.mark.needs("backup")
 def test_command_for_database_files_refuses_postgres(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMARTFEEDS_STORE__URL", "postgresql://feeds@db.example/feeds")
     run("init", "feeds.example.org")

@@ -95,7 +95,7 @@ def test_metrics_have_our_prefix_a_text_and_known_labels() -> None:
 PROMISED = (
     "requests_total request_seconds stream_errors_total cursor_degradations_total store_seconds loop_lag_seconds"
     " schema_version requests_in_flight requests_refused_total notifications_sent_total notifications_dropped_total"
-    " replies_dropped_total fanout_lag_seconds mirror_lag_seconds mirror_in_step http_connections http_held"
+    " replies_dropped_total fanout_lag_seconds http_connections http_held"
     " store_round_trips_total store_group_size store_retries_total store_connections unpushed_feeds"
     " oldest_unpushed_seconds subscription_lag_seconds followers_behind"
 )

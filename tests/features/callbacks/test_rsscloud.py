@@ -539,6 +539,7 @@ def test_source_cloud_is_read(scheme: str, slash: str) -> None:
         assert (channel.cloud_url, channel.extensions) == ("https://c.example/n", ())
 
 
+@pytest.mark.needs("documents")
 def test_hub_of_a_json_feed_may_be_a_cloud() -> None:
     """[RC-006]"""
     hubs = [{"type": "RSSCloud", "url": "https://c.example/n"}, {"type": "WebSub", "url": "https://h.example/"}]

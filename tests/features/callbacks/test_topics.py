@@ -32,7 +32,11 @@ def test_spellings_of_one_topic(text: str) -> None:
     [
         ("/feeds/news.atom", Topic("news", "atom", "")),
         ("/feeds/news.rss", Topic("news", "rss", "")),
-        ("/feeds/news.jsonfeed?order=created", Topic("news", "jsonfeed", "order=created")),
+        pytest.param(
+            "/feeds/news.jsonfeed?order=created",
+            Topic("news", "jsonfeed", "order=created"),
+            marks=pytest.mark.needs("documents"),
+        ),
         ("/feeds/news.atom/", Topic("news.atom", "", "")),
         ("/feeds/news.txt", Topic("news.txt", "", "")),
         ("/feeds/a/b/?category=x", Topic("a/b", "", "category=x")),
@@ -113,5 +117,6 @@ def test_address_below_the_service_is_recognised() -> None:
     assert not is_below("https://feeds.example:1/hub", BASE) and not is_below("https://reader.example/", BASE)
 
 
+@pytest.mark.needs("documents")
 def test_every_document_is_a_topic_or_not() -> None:
     assert {*TOPIC_SUFFIXES, *OTHER_SUFFIXES} == set(feed_forms().suffixes)

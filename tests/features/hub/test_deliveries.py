@@ -435,7 +435,9 @@ async def test_items_that_the_view_lacks_are_no_success(bench: HubBench) -> None
     [
         ("/feeds/news.atom", "application/atom+xml; charset=utf-8"),
         ("/feeds/news.rss", "application/rss+xml; charset=utf-8"),
-        ("/feeds/news.jsonfeed", "application/feed+json; charset=utf-8"),
+        pytest.param(
+            "/feeds/news.jsonfeed", "application/feed+json; charset=utf-8", marks=pytest.mark.needs("documents")
+        ),
     ],
 )
 async def test_documents_are_delivered_in_their_own_format(bench: HubBench, topic: str, media_type: str) -> None:

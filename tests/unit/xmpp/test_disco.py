@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from lxml import etree
 
-from smartfeeds.app.sides import xmpp_side
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import ResultSetRequest
@@ -13,6 +12,7 @@ from smartfeeds.core.view import BARE, CREATED, PARAMETERS, SMART, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.caps import read_info
+from smartfeeds.xmpp.command_table import KERNEL
 from smartfeeds.xmpp.commands import ListCommands
 from smartfeeds.xmpp.disco import Disco, ServiceInfo, capabilities
 from unit.xmpp.wire import ACTOR, DATA, PS, RSM, SERVICE, canonical, field, parse, submit
@@ -23,7 +23,7 @@ SHIM = "http://jabber.org/protocol/shim"
 COMMANDS = "http://jabber.org/protocol/commands"
 FILTER = "urn:xmpp:pubsub-filter:0"
 REQUIREMENTS = "urn:smartfeeds:0#requirements"
-SIDE = replace(xmpp_side(), commands=())
+SIDE = replace(KERNEL, commands=())
 HOUR_US = 1_304_942_400_000_000
 OPTIONS = NodeOptions(NodeKind.FEED, {"title": ("A & B",), "contact": ("a@b",)})
 NODE = Node(7, "com ments", NodeKind.FEED, "romeo@montague.lit", HOUR_US, OPTIONS)
@@ -33,8 +33,7 @@ ALTERNATE = "{http://www.w3.org/2005/Atom}link#alternate"
 FEATURES = f"""
 {INFO} {ITEMS} {PS} {RSM} {SHIM} jabber:iq:last jabber:iq:version urn:xmpp:ping urn:xmpp:time vcard-temp
 urn:xmpp:order-by:1 urn:xmpp:order-by:1@{PS} {FILTER}
-urn:xmpp:pubsub-social-feed:1 urn:xmpp:mam:2 urn:xmpp:mam:2#extended urn:xmpp:order-by:1@urn:xmpp:mam:2
-urn:xmpp:pubsub-attachments:1 http://jabber.org/protocol/caps
+urn:xmpp:pubsub-social-feed:1 http://jabber.org/protocol/caps
 """.split()
 PUBSUB_FEATURES = [
     "access-authorize", "access-open", "access-whitelist",

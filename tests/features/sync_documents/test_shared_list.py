@@ -18,6 +18,7 @@ LIST = """<opml version="2.0"><head><title>Blogs</title></head><body>
 <outline text="Bob" type="rss" xmlUrl="http://bob.example/atom"/></body></opml>"""
 
 
+@pytest.mark.needs("polling")
 def test_list_in_a_feed_is_a_subscription_list_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """[SSE-002] [SF-008] Each subscription is an item, so a list is shared, merged and followed as every feed is."""
     run = shell_in(tmp_path, monkeypatch)
@@ -216,6 +217,7 @@ def test_outline_that_cannot_be_an_item_is_refused_alone(run: Run) -> None:
     assert shape(read_outline(exported(run)).outlines) == TREE
 
 
+@pytest.mark.needs("polling")
 def test_shared_list_is_followed(run: Run) -> None:
     """[SRC-083] The commands of the documentation: import, follow, remove."""
     run("import", "-", "--node", "blogs", "--sync", stdin=FOLDERS)

@@ -27,6 +27,7 @@ from store.values import read_payload
 from support.client import Client, ClientFactory, log_in
 from support.component import Component, Starter, own_or_shared, starting
 from support.effort import PROFILE, runs
+from support.features import FEATURE_NAMES
 from support.logs import LOGS
 from support.postgres import PostgresServer, running_postgres
 from support.postgres_store import EmptyDatabase
@@ -68,6 +69,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+# The features that `tools/without` has taken away.
+_WITHOUT = frozenset(os.environ.get("SMARTFEEDS_TEST_WITHOUT", "").split(","))
 _ENGINE = os.environ.get("SMARTFEEDS_TEST_STORE", "sqlite")
 _CHOSEN = {"component", "web"}  # fixtures that the mark `shared` chooses
 # The fixtures that run programs of others, which may fail without a fault of ours.
@@ -80,10 +83,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Tests with the component of their file run in its event loop. In a copy without a feature (`tools/without`), tests
     that need it are left out.
     """
-    features = {feature.name for feature in FEATURES}
-    if left_out := [item for item in items if not _needs(item) <= features]:
+    if left_out := [item for item in items if not _needs(item).isdisjoint(_WITHOUT)]:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if _needs(item) <= features]
+        items[:] = [item for item in items if _needs(item).isdisjoint(_WITHOUT)]
     for item in items:
         if PROFILE == "nightly":
             item.add_marker(pytest.mark.timeout(2 * 3_600))
@@ -95,8 +97,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _needs(item: pytest.Item) -> set[str]:
-    """The features that the marks of a test name."""
-    return {name for mark in item.iter_markers("needs") for name in mark.args}
+    """The features that the marks of a test name. Raises UsageError if there is no such feature."""
+    names = {name for mark in item.iter_markers("needs") for name in mark.args}
+    if unknown := names - FEATURE_NAMES - _WITHOUT:
+        raise pytest.UsageError(f"{item.nodeid}: mark.needs: there is no feature {', '.join(sorted(unknown))}")
+    return names
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,6 @@ import re
 import tomllib
 from pathlib import Path
 
-from smartfeeds.features import FEATURES
-
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
 PAGE = (ROOT / "docs/contributing.md").read_text()
@@ -27,11 +25,3 @@ def test_page_says_what_each_folder_is_for() -> None:
 
     new = folders - set(re.findall(r"(?m)^\| `tests/(\w+)/(?:NAME/)?` \|", PAGE))
     assert new == set(), "add a row to the table of folders in docs/contributing.md"
-
-
-def test_marks_name_features() -> None:
-    """A test with another name would never run."""
-    marks = [mark for path in TESTS.rglob("*.py") for mark in re.findall(r"mark\.needs\(([^)]*)\)", path.read_text())]
-    names = {name for mark in marks for name in re.findall(r"\w+", mark)}
-
-    assert marks and names <= {feature.name for feature in FEATURES}

@@ -24,6 +24,7 @@ async def site(start_web: WebStarter) -> Web:
 PAGES = ("/feeds/", "/feeds/notes/", "/feeds/notes/?max=1", "/feeds/notes/?order=modified", "/conflicts/notes/", "/x")
 
 
+@pytest.mark.needs("pages", "conflicts")
 @pytest.mark.parametrize("path", PAGES)
 async def test_each_address_of_a_page_lies_under_the_path(site: Web, path: str) -> None:
     page = await site.get(f"{BASE}{path}", BROWSER)
@@ -50,6 +51,7 @@ async def test_documents_name_the_public_address(site: Web) -> None:
     assert f"{BASE_URL}/feeds/notes/".encode() in (await site.get(f"{BASE}/feeds/notes.atom")).body
 
 
+@pytest.mark.needs("pages")
 async def test_style_is_served_under_the_path(site: Web) -> None:
     page = html.fromstring((await site.get(f"{BASE}/feeds/", BROWSER)).body)
     [style] = page.xpath("//link[@rel='stylesheet']/@href")

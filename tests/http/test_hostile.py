@@ -661,6 +661,7 @@ async def test_nothing_of_requests_is_logged(web: Web, log: io.StringIO) -> None
     assert log.getvalue() == ""
 
 
+@pytest.mark.needs("accounts")
 async def test_a_stream_whose_reader_cannot_be_looked_at_ends_with_an_error(
     start_web: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from smartfeeds.http import lists
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.routes import Handlers
 from support.component import ALICE, DOMAIN
+from support.features import FEATURE_NAMES
 from support.outlines import listed_feeds
 from support.web import Got, Web, WebStarter
 
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.shared
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
 US = 1_000_000
+HTML = pytest.param("html", marks=pytest.mark.needs("pages"))
+NNO, NNO_LIST = (pytest.param(value, marks=pytest.mark.needs("documents")) for value in ("nno", "/feeds.nno"))
 
 
 def names(got: Got) -> list[str]:
@@ -46,7 +49,8 @@ async def test_the_list_says_where_each_feed_is(start_web: WebStarter) -> None:
     assert (feed["published"], feed["updated"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z")
     links = {link.get("type", "xmpp"): link["href"] for link in feed["links"]}
     assert links.pop("xmpp") == f"xmpp:{DOMAIN}?;node=a%20b"
-    assert set(links) > {"application/json", "application/atom+xml", "application/rss+xml", "application/ess"}
+    assert set(links) >= {"application/json", "application/atom+xml", "application/rss+xml"}
+    assert ("application/ess" in links) is ("documents" in FEATURE_NAMES)
     for media_type, address in links.items():
         answer = await web.get(address.removeprefix(web.origin))
         assert (answer.status, answer.header("Content-Type").partition(";")[0]) == (200, media_type)
@@ -80,6 +84,7 @@ async def test_before_and_after(web: Web) -> None:
     assert (empty["count"], empty["totalItems"]) == (0, 5)
 
 
+@pytest.mark.needs("pages", "documents")
 async def test_the_list_as_a_page_links_both_ways(web: Web) -> None:
     """[SF-112] [ESS-024] HTML for a browser, with its neighbours; under the rules of our pages."""
     await make(web, "a b c d e")
@@ -100,7 +105,7 @@ async def test_parameters_that_a_list_does_not_have(web: Web, query: str) -> Non
 
 
 @pytest.mark.parametrize("parameter", ["max=1", "after=a", "before=b"])
-@pytest.mark.parametrize("form", ["json", "html", "opml", "nno"])
+@pytest.mark.parametrize("form", ["json", "opml", HTML, NNO])
 async def test_a_form_takes_the_parameters_that_mean_something_there(web: Web, form: str, parameter: str) -> None:
     """[A-24] Pages take all of them, NNO takes max, OPML is whole; by suffix as by Accept."""
     await make(web, "a b")
@@ -119,13 +124,14 @@ async def test_the_address_without_its_slash(web: Web) -> None:
     assert (got.status, got.header("Location")) == (308, "/feeds/?max=1")
 
 
-@pytest.mark.parametrize("path", ["/feeds/", "/feeds.json", "/feeds.opml", "/feeds.nno"])
+@pytest.mark.parametrize("path", ["/feeds/", "/feeds.json", "/feeds.opml", NNO_LIST])
 async def test_a_list_is_read_only_and_offers_its_other_forms(web: Web, path: str) -> None:
     """[SF-053] [ESS-024] GET and HEAD; Link names OPML and NNO."""
     head = await web.ask("HEAD", path)
     assert (head.status, head.body) == (200, b"")
-    assert f'<{web.origin}/feeds.nno>; rel="alternate"; type="application/nno"' in head.header("Link")
     assert f'<{web.origin}/feeds.opml>; rel="alternate"; type="text/x-opml"' in head.header("Link")
+    has_nno = f'<{web.origin}/feeds.nno>; rel="alternate"; type="application/nno"' in head.header("Link")
+    assert has_nno is ("documents" in FEATURE_NAMES)
     for method in ("POST", "PUT", "DELETE"):
         got = await web.ask(method, path)
         assert (got.status, got.header("Allow")) == (405, "GET, HEAD, OPTIONS")
@@ -136,9 +142,9 @@ async def test_a_list_is_read_only_and_offers_its_other_forms(web: Web, path: st
     [
         ("*/*", "application/json; charset=utf-8"),
         ("application/json", "application/json; charset=utf-8"),
-        ("text/html", "text/html; charset=utf-8"),
+        pytest.param("text/html", "text/html; charset=utf-8", marks=pytest.mark.needs("pages")),
         ("text/x-opml", "text/x-opml; charset=utf-8"),
-        ("application/nno", "application/nno"),
+        pytest.param("application/nno", "application/nno", marks=pytest.mark.needs("documents")),
     ],
 )
 async def test_the_form_that_is_wanted(web: Web, accept: str, media_type: str) -> None:
@@ -151,7 +157,7 @@ async def test_a_form_that_is_not_there(web: Web) -> None:
     assert (await web.get("/feeds/", accept="image/png")).status == 406
 
 
-@pytest.mark.parametrize("path", ["/feeds/", "/feeds.opml", "/feeds.nno", "/feeds/?max=1"])
+@pytest.mark.parametrize("path", ["/feeds/", "/feeds.opml", NNO_LIST, "/feeds/?max=1"])
 async def test_a_list_is_sent_again_only_when_it_has_changed(web: Web, path: str) -> None:
     """304 until there is something new."""
     await make(web, "b")

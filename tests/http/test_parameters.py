@@ -1,5 +1,7 @@
 """Parameters that others append to addresses: pages and documents are as without them, and remember nothing of them."""
 
+from typing import Any
+
 import pytest
 import pytest_asyncio
 
@@ -13,10 +15,15 @@ FEED_PATHS = (
     "/feeds/news/",
     "/feeds/news.rss",
     "/feeds/news.atom",
-    "/feeds/news.jsonfeed",
     "/feeds/news.opml",
-    "/feeds/news.ess",
+    pytest.param("/feeds/news.jsonfeed", marks=pytest.mark.needs("documents")),
+    pytest.param("/feeds/news.ess", marks=pytest.mark.needs("documents")),
 )
+
+
+def of_feature(feature: str, *paths: str) -> list[Any]:
+    """Paths that are there with a feature."""
+    return [pytest.param(path, marks=pytest.mark.needs(feature)) for path in paths]
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -28,7 +35,7 @@ async def feed(web: Web) -> Web:
 
 
 @pytest.mark.parametrize("path", [*FEED_PATHS, "/feeds/news/?order=created&max=2"])
-@pytest.mark.parametrize("accept", ["application/json", "text/html"])
+@pytest.mark.parametrize("accept", ["application/json", pytest.param("text/html", marks=pytest.mark.needs("pages"))])
 async def test_parameters_of_others_leave_no_trace(feed: Web, path: str, accept: str) -> None:
     """[SF-024] [A-24] Same body, links and entity tag, and the same entry in the cache."""
     clean = await feed.get(path, accept)
@@ -47,19 +54,12 @@ async def test_parameters_of_others_leave_no_trace(feed: Web, path: str, accept:
 @pytest.mark.parametrize(
     "path",
     [
-        *(
-            "/",
-            "/river.json",
-            "/river.atom",
-            "/feeds/",
-            "/feeds.json",
-            "/feeds.opml",
-            "/feeds.nno",
-            "/search",
-            "/search?q=a",
-        ),
-        *("/entries/news/a", "/about/news/", "/conflicts/news/", "/login", "/login?next=/feeds/news/", "/docs"),
-        *("/openapi.json", "/?max=1", "/feeds/?sort=changed&max=1", "/healthz"),
+        *("/feeds/", "/feeds.json", "/feeds.opml", "/entries/news/a", "/about/news/"),
+        *("/openapi.json", "/feeds/?sort=changed&max=1", "/healthz"),
+        *of_feature("pages", "/", "/river.json", "/river.atom", "/search", "/search?q=a", "/docs", "/?max=1"),
+        *of_feature("documents", "/feeds.nno"),
+        *of_feature("conflicts", "/conflicts/news/"),
+        *of_feature("accounts", "/login", "/login?next=/feeds/news/"),
     ],
 )
 async def test_each_page_ignores_parameters_of_others(feed: Web, path: str) -> None:
@@ -81,11 +81,11 @@ async def test_each_page_ignores_parameters_of_others(feed: Web, path: str) -> N
     [
         ("/feeds/news/?catgory=x", "category"),
         ("/feeds/news.rss?Max=1", "max"),
-        ("/?afte=x", "after"),
+        pytest.param("/?afte=x", "after", marks=pytest.mark.needs("pages")),
         ("/feeds/?srot=changed", "sort"),
-        ("/search?kinds=new", "kind"),
-        ("/conflicts/news/?maxx=1", "max"),
-        ("/login?nxt=/", "next"),
+        pytest.param("/search?kinds=new", "kind", marks=pytest.mark.needs("pages")),
+        pytest.param("/conflicts/news/?maxx=1", "max", marks=pytest.mark.needs("conflicts")),
+        pytest.param("/login?nxt=/", "next", marks=pytest.mark.needs("accounts")),
     ],
 )
 async def test_misspelt_parameter_is_explained(feed: Web, path: str, meant: str) -> None:

@@ -35,6 +35,7 @@ from support.component import (
     text_of,
     tree,
 )
+from support.features import FEATURE_NAMES
 
 pytestmark = pytest.mark.shared
 
@@ -141,6 +142,10 @@ OWNER_SET = ("set", f"<pubsub xmlns='{OWNER}'>{{}}</pubsub>")
 PLAIN_GET, PLAIN_SET = ("get", "{}"), ("set", "{}")
 # A view can be read only.
 WRITES_OF_A_VIEW = ["publish", "retract", "create", "get configuration", "configure", "purge", "delete"]
+ARCHIVE = {
+    "archive": (PLAIN_SET, "<query xmlns='urn:xmpp:mam:2' node={}/>"),
+    "metadata": (PLAIN_GET, "<metadata xmlns='urn:xmpp:mam:2' node={}/>"),
+}
 # Every request about a node, in an order in which all of them succeed that a view allows.
 REQUESTS = {
     "items": (PUBSUB_GET, "<items node={}/>"),
@@ -149,8 +154,7 @@ REQUESTS = {
     "page": (PUBSUB_GET, "<items node={}/><set xmlns='http://jabber.org/protocol/rsm'><max>1</max></set>"),
     "disco#info": (PLAIN_GET, f"<query xmlns='{INFO}' node={{}}/>"),
     "disco#items": (PLAIN_GET, f"<query xmlns='{ITEMS}' node={{}}/>"),
-    "archive": (PLAIN_SET, "<query xmlns='urn:xmpp:mam:2' node={}/>"),
-    "metadata": (PLAIN_GET, "<metadata xmlns='urn:xmpp:mam:2' node={}/>"),
+    **(ARCHIVE if "archive" in FEATURE_NAMES else {}),
     "subscribe": (PUBSUB_SET, f"<subscribe node={{}} jid='{BOBS}'/>"),
     "get options": (PUBSUB_GET, f"<options node={{}} jid='{BOBS}'/>"),
     "set options": (PUBSUB_SET, f"<options node={{}} jid='{BOBS}'>{form(SUBSCRIBE_OPTIONS, deliver='1')}</options>"),

@@ -10,7 +10,9 @@ from support.damaged_rows import DamagedTable, check_damage
 from support.web import WebStarter
 
 NODE = DamagedTable(
-    "node", lambda tx: [tx.nodes("", 9), tx.listed_nodes("x", "", 9), tx.changed_nodes(None, 9)], first="node_no = 1"
+    "node",
+    lambda tx: [tx.nodes("", 9), tx.listed_nodes("x", "", 9), tx.changed_nodes(None, 9), tx.changed_nodes("x", 9)],
+    first="node_no = 1",
 )
 NODE_DAMAGES = [
     ("name", "'b' || char(1) || 'd'"),

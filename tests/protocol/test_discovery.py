@@ -6,7 +6,6 @@ import pytest
 import pytest_asyncio
 from lxml import etree
 
-from smartfeeds.features import FEATURES
 from support.component import (
     ALICE,
     BOB,
@@ -30,6 +29,7 @@ from support.component import (
     submit,
     tree,
 )
+from support.features import FEATURE_NAMES
 
 pytestmark = pytest.mark.shared
 
@@ -110,7 +110,7 @@ OF_FEATURES = {
         "urn:xmpp:tmp:quick-response",
     },
 }
-HAS_BOT = any(feature.name == "bot" for feature in FEATURES)
+HAS_BOT = "bot" in FEATURE_NAMES
 
 
 async def info(component: Component, node: str = "", user: str = BOB) -> Element:
@@ -179,7 +179,7 @@ async def test_service_announces_what_it_does_and_nothing_else(component: Compon
     told = set(features(await info(component)))
 
     assert {name for name in told if name.startswith(PS + "#")} == PUBSUB_FEATURES
-    assert told - PUBSUB_FEATURES == OTHER_FEATURES.union(*(OF_FEATURES.get(each.name, ()) for each in FEATURES))
+    assert told - PUBSUB_FEATURES == OTHER_FEATURES.union(*(OF_FEATURES.get(name, ()) for name in FEATURE_NAMES))
     assert {f"{PS}#rsm", RSM} <= told
     absent = {f"{PS}#{name}" for name in ("last-published", "auto-subscribe", "presence-subscribe")}
     absent |= {f"{PS}#{name}" for name in ("collections", "multi-collection", "access-presence", "access-roster")}
@@ -513,6 +513,7 @@ async def test_headers_that_are_sent_are_told(component: Component) -> None:
     assert answer[0].get("node") == SHIM
 
 
+@pytest.mark.needs("conflicts")
 async def test_commands_of_the_service_are_listed(component: Component) -> None:
     """[xep-map 46]"""
     commands = "http://jabber.org/protocol/commands"

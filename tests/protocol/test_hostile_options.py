@@ -136,6 +136,7 @@ async def test_hostile_values_in_subscription_options(component: Component) -> N
     assert types(await component.get(BOB, f"{node}/>")) == kinds
 
 
+@pytest.mark.needs("archive")
 async def test_hostile_values_in_a_query_of_an_archive(component: Component) -> None:
     await component.create(ALICE, "news")
     await component.publish(ALICE, "news", "one")

@@ -102,6 +102,7 @@ async def test_form_node_may_be_a_feed_on_request(component: Component) -> None:
     assert await component.item_ids(BOB, "fdp/submitted/notes?order=modified") == ["one"]
 
 
+@pytest.mark.needs("attachments")
 async def test_blog_with_comments_and_attachments(component: Component) -> None:
     """XEP-0277, XEP-0470: sendMicroblog makes the node of the comments, and tries to make that of the attachments."""
     blog, comments = "urn:xmpp:microblog:0", "urn:xmpp:microblog:0_comments_one"
@@ -132,6 +133,7 @@ async def test_blog_with_comments_and_attachments(component: Component) -> None:
     assert (await pull(component, attachments, ids=[bare(CAROL)])).ids == [bare(CAROL)]
 
 
+@pytest.mark.needs("archive")
 async def test_archive_is_searched_with_the_order_of_an_old_version(component: Component) -> None:
     """XEP-0313: MAMRequest with extra fields, RSM and `urn:xmpp:order-by:0`, which is ignored."""
     await component.create(ALICE, "notes")

@@ -205,6 +205,7 @@ async def test_close_does_not_wait_for_a_server_that_hangs(url: str, outage: Out
         assert all(isinstance(error, StoreError) for error in errors), errors
 
 
+@pytest.mark.needs("cluster")
 async def test_service_ends_while_the_server_hangs(
     server: PostgresServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

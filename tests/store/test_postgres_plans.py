@@ -387,6 +387,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
     postgres.drop_database(address)
 
 
+@pytest.mark.needs("privacy")
 async def test_no_statement_reads_or_sorts_a_large_table(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """[PG-036] [PG-037] Whatever the statistics are: the tables were filled after the sessions had planned. Two feeds
     have most of the items, and thousands have a few, so that a feed has few items on average.
@@ -529,7 +530,7 @@ def type_of(value: object) -> str:
 
 def test_the_search_for_statements_finds_them() -> None:
     """The test above cannot pass because it searches badly."""
-    assert len(statements_of_source()) > 200
+    assert sum(name.startswith("store/") for name in statements_of_source()) > 100
     with_statements = {name for name, calls in _CALLS.items() if calls}
     assert {"store/sql_push.py", "store/sql_items.py", "store/sql_tallies.py"} <= with_statements
     assert {name for name in STATEMENTS.values() if name.endswith("/rows.py")} <= with_statements

@@ -28,17 +28,15 @@ from smartfeeds.core.attachment_names import is_reserved
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import NO_LIMIT, Affiliation, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
-from smartfeeds.features import FEATURES
 from smartfeeds.service.context import Context
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, DeleteNode, Publish
 from smartfeeds.store.base import WriteTx
 from support.fakeserver import FakeServer, Session
+from support.features import FEATURE_NAMES
 from support.waiting import until, wait_for
 
-# `tools/without` runs the tests without a feature.
-PRESENCE = any(feature.name == "presence" for feature in FEATURES)
-if PRESENCE:
+if "presence" in FEATURE_NAMES:
     from smartfeeds.features.presence.xmpp import Presences
 
 DOMAIN = "feeds.example.org"
@@ -327,7 +325,7 @@ class Component:
             await self.app.router.drain()
             await self._round_trip()
         await self.app.router.drain()
-        if PRESENCE:
+        if "presence" in FEATURE_NAMES:
             await self.app.parts.get(Presences).idle()
         await self.app.dispatcher.idle()
         await self._round_trip()

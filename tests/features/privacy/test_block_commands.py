@@ -61,6 +61,7 @@ async def test_person_is_erased_after_a_second_confirmation(service: Component) 
     )
 
 
+@pytest.mark.needs("administration")
 async def test_denied_user_is_refused(service: Component) -> None:
     """[OPS-061] Every request of a denied user fails, commands and discovery too; the rights on nodes do not matter."""
     info = "<query xmlns='http://jabber.org/protocol/disco#info' node='tea'/>"

@@ -75,7 +75,7 @@ def test_private_file_is_private_from_the_start(tmp_path: Path) -> None:
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
 
 
-@pytest.mark.parametrize("options", [(), ("--sync",)])
+@pytest.mark.parametrize("options", [(), pytest.param(("--sync",), marks=pytest.mark.needs("sync_documents"))])
 def test_export_is_imported_elsewhere(
     ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:

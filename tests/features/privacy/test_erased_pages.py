@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import pytest
+
 from smartfeeds.core.person import Person
 from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure
 from smartfeeds.features.privacy.erasures import ErasurePhase, ErasureSettings
@@ -24,6 +26,7 @@ PAGES = (
 )
 
 
+@pytest.mark.needs("pages")
 async def test_pages_that_were_requested_before_an_erasure_end_with_it(notes: Web) -> None:
     """[OPS-013] [OPS-014] The second request of a page is answered with the bytes of the first."""
     await notes.component.affiliate(ALICE, "notes", BOB, "publisher")

@@ -1,0 +1,5 @@
+"""Which features the program has: `tools/without` runs the tests without one."""
+
+from smartfeeds.features import FEATURES
+
+FEATURE_NAMES = frozenset(feature.name for feature in FEATURES)

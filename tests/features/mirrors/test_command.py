@@ -238,7 +238,7 @@ def test_outgoing_direction_that_fails_is_not_in_step_though_nothing_waits(ready
     assert "outgoing: behind by " in ready("mirror", "status", code=Exit.FAILED).stdout
 
 
-@pytest.mark.needs("conflicts")
+@pytest.mark.needs("sync_documents")
 def test_status_tells_how_many_items_have_conflicts(ready: Run, tmp_path: Path) -> None:
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
     for by in ("alice", "bob"):

@@ -131,6 +131,7 @@ def test_import_keeps_what_the_feed_says_of_itself(run: Places) -> None:
     assert again["notes"] == ["the node has its own title: that of the document was left out"]
 
 
+@pytest.mark.needs("conflicts")
 def test_edits_made_apart_meet_in_files(run: Places) -> None:
     """[FS-062] [FS-068] Both services have both versions in the end, and the same one wins."""
     run.take(document(entry()))
@@ -146,6 +147,7 @@ def test_edits_made_apart_meet_in_files(run: Places) -> None:
     assert sorted(entries(run.give())) == sorted(entries(run.give(at="b")))
 
 
+@pytest.mark.needs("documents")
 def test_item_that_is_named_otherwise_than_its_sync_id_keeps_its_name(run: Places) -> None:
     """[A-154] The export tells it; other programs see an element that they do not know."""
     plain = "<entry><id>a b&amp;c</id><title>x</title><updated>2026-01-03T10:00:00Z</updated></entry>"

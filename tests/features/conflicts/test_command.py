@@ -10,6 +10,8 @@ import pytest
 from smartfeeds.console import Exit
 from support.shell import Run, shell_in
 
+pytestmark = pytest.mark.needs("sync_documents")
+
 CORPUS = Path(__file__).parents[2] / "corpus" / "data"
 HEAD = (
     '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:sx="http://feedsync.org/2007/feedsync"><id>urn:x:f</id>'

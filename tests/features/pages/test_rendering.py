@@ -68,6 +68,7 @@ def tree(text: str) -> etree._Element:
     return etree.HTML(text)
 
 
+@pytest.mark.needs("documents")
 def test_browser_and_aggregator_find_every_form() -> None:
     """[ESS-024] The page links to Atom, RSS, JSON Feed, ESS and the NNO file, and our own reader of such links finds
     them."""

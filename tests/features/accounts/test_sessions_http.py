@@ -55,6 +55,7 @@ async def test_session_of_a_token_sees_and_ends_its_own_only(web: Web) -> None:
     assert [(await one.get("/account")).status for one in (owner, admin)] == [303, 303]
 
 
+@pytest.mark.needs("administration")
 async def test_account_shows_the_administration_to_its_users(web: Web) -> None:
     """The pages of the administration refuse every session with fewer rights."""
     for scope, feed in ((TokenScope.ADMIN, "*"), (TokenScope.ADMIN, "news"), (TokenScope.READ, "*")):
@@ -174,6 +175,7 @@ async def test_form_token_of_one_user_does_not_serve_another(closed: Web) -> Non
     assert await put(alice, X_CSRF_Token=bob.csrf) == 403
 
 
+@pytest.mark.needs("conflicts")
 async def test_form_carries_its_token_as_a_field(closed: Web) -> None:
     """The field counts; the form reaches its handler, which here rejects a feed without conflicts."""
     alice = await sign_in(closed, ALICE)
@@ -207,7 +209,13 @@ async def test_link_from_another_page_opens_a_closed_feed(closed: Web) -> None:
     assert (await closed.get("/feeds/closed/", "text/html", Cookie=alice.cookie, **headers)).status == 200
 
 
-@pytest.mark.parametrize("path", ["/feeds/open/", "/feeds/open.rss", "/entries/open/a", "/conflicts/open/", "/feeds/"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/feeds/open/", "/feeds/open.rss", "/entries/open/a", "/feeds/"),
+        pytest.param("/conflicts/open/", marks=pytest.mark.needs("conflicts")),
+    ],
+)
 @pytest.mark.parametrize("accept", ["text/html, */*;q=0.1", "*/*"])
 async def test_no_shared_cache_stores_what_a_session_read(closed: Web, path: str, accept: str) -> None:
     alice = await sign_in(closed, ALICE)

@@ -17,7 +17,7 @@ from support.component import ALICE, BOB, bare
 from support.guests import CODE, HTTP_AUTH, SITE, Guest, answer, code_of, confirm_request, sign_ins_of, state
 from support.web import Web
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.needs("bot")]
 
 
 @pytest.fixture(scope="module")
@@ -390,6 +390,7 @@ async def test_browser_that_wants_a_dialog_has_an_address(guest: Guest) -> None:
     assert (got.status, got.header("Location")) == (303, "/feeds/")
 
 
+@pytest.mark.needs("conflicts")
 async def test_page_that_needs_a_sign_in_leads_to_it_without_a_dialog(guest: Guest) -> None:
     """A program, such as a feed reader, still learns that it can use Basic."""
     headers = {"Content_Type": FORM, "Sec_Fetch_Site": "same-origin", "Accept": "text/html"}

@@ -18,12 +18,17 @@ from smartfeeds.telemetry import set_up_logging
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB, CAROL, EVE, NS, bare
+from support.features import FEATURE_NAMES
 from support.web import Got, Web, WebStarter
 
 FORM = "application/x-www-form-urlencoded"
 ZOE = "zoe@example.org/desk"  # an admin of the service
 FEED, MEMBERS, SUBSCRIPTIONS = "/admin/feeds/notes/", "/admin/members/notes/", "/admin/subscriptions/notes/"
-LISTS = ["/admin/", "/admin/feeds/", "/admin/tokens/", "/admin/consumers/", "/admin/mirrors/", "/admin/enclosures/"]
+LISTS = [
+    *("/admin/", "/admin/feeds/", "/admin/tokens/", "/admin/consumers/"),
+    *(["/admin/mirrors/"] if "mirrors" in FEATURE_NAMES else []),
+    *(["/admin/enclosures/"] if "prefetch" in FEATURE_NAMES else []),
+]
 NODE_PAGES = [FEED, MEMBERS, SUBSCRIPTIONS]
 NAMES = ["a/b", "a//b", "..", "quote\"d 'x", "übung", "\u05d0\u05d1\u05d2", "news?category=x", "<b>&", "a%2Fb"]
 # The forms that change something, by page.

@@ -69,8 +69,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-# The features that `tools/without` has taken away.
-_WITHOUT = frozenset(os.environ.get("SMARTFEEDS_TEST_WITHOUT", "").split(","))
+# The features that `tools/without` has taken away. A name that begins with SMARTFEEDS_ would be that of a setting.
+_WITHOUT = frozenset(os.environ.get("WITHOUT_FEATURES", "").split(","))
 _ENGINE = os.environ.get("SMARTFEEDS_TEST_STORE", "sqlite")
 _CHOSEN = {"component", "web"}  # fixtures that the mark `shared` chooses
 # The fixtures that run programs of others, which may fail without a fault of ours.

@@ -254,6 +254,7 @@ SSE_DATA = (
 )
 
 
+@pytest.mark.needs("mirrors")
 @pytest.mark.parametrize("data", [FEEDSYNC_DATA, SSE_DATA], ids=["feedsync", "sse"])
 def test_feed_with_sync_data_is_offered_as_a_mirror(ready: Run, pages: Site, data: str) -> None:
     """[FS-022] [FS-023] `source check` and `source add` print a command that works as it stands. Only items have sync

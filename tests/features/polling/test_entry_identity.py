@@ -178,7 +178,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("write", [rss, atom_feed, json_feed])
+@pytest.mark.parametrize("write", [rss, atom_feed, pytest.param(json_feed, marks=pytest.mark.needs("documents"))])
 @pytest.mark.parametrize("name", CASES)
 async def test_entries_are_one_item_if_nothing_says_that_they_differ(polling, write, name):
     """[SRC-069] [SRC-070] No item is overwritten by another entry, and the same document again changes nothing."""
@@ -192,6 +192,7 @@ async def test_entries_are_one_item_if_nothing_says_that_they_differ(polling, wr
     assert len({atom_id for _body, _id, atom_id in last}) == len(last), "readers tell them apart"
 
 
+@pytest.mark.needs("documents")
 async def test_numbers_are_ids_in_each_spelling(polling):
     """[SRC-069] JSON has one kind of numbers."""
     documents = [json_feed(*(outage(n, guid=kind(n)) for n in (2, 1))) for kind in (int, float, str)]

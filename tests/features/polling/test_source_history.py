@@ -205,6 +205,7 @@ async def test_gap_is_closed_over_older_pages(polling, site, rel):
     assert len(polling.slept) >= 3, "at the pace of all requests to a host"
 
 
+@pytest.mark.needs("documents")
 async def test_gap_in_json_and_rss(polling, site):
     """[SRC-059] [SRC-064] next_url, and atom:link in RSS."""
     for path, first, second, old in (

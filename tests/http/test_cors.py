@@ -82,6 +82,7 @@ async def test_closed_feed_is_readable_elsewhere_with_a_bearer_token_only(web: W
     assert with_token.header("Access-Control-Allow-Credentials") == ""
 
 
+@pytest.mark.needs("authoring")
 async def test_file_of_a_closed_feed_is_readable_elsewhere_with_a_bearer_token_only(web: Web) -> None:
     await web.component.create(ALICE, "closed", access_model="whitelist")
     token = await bearer(web, ALICE, TokenScope.PUBLISH)
@@ -95,7 +96,7 @@ async def test_file_of_a_closed_feed_is_readable_elsewhere_with_a_bearer_token_o
     assert (readable(with_token), readable(with_password)) == (True, False)
 
 
-@pytest.mark.parametrize("path", ["/feeds.opml", "/feeds.nno"])
+@pytest.mark.parametrize("path", ["/feeds.opml", pytest.param("/feeds.nno", marks=pytest.mark.needs("documents"))])
 async def test_cached_list_is_not_readable_elsewhere_with_a_password(web: Web, path: str) -> None:
     """The service caches the list for some seconds; the headers belong to one request."""
     await web.component.create(ALICE, "closed", access_model="whitelist")

@@ -89,6 +89,7 @@ async def test_move_needs_a_token_that_may_publish(outline: Web) -> None:
 # On the page.
 
 
+@pytest.mark.needs("authoring")
 async def test_page_has_the_outline_and_moves_its_items(outline: Web) -> None:
     """[SSE-028] Buttons that do nothing are disabled; a move leads back to the line that was moved."""
     alice = await sign_in(outline, ALICE)

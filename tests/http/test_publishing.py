@@ -177,6 +177,7 @@ async def test_a_second_put_replaces(notes: Web, token: str) -> None:
     assert [item["id"] for item in in_order] == ["a", "b"]
 
 
+@pytest.mark.needs("authoring")
 @pytest.mark.parametrize(
     ("media_type", "body"),
     [
@@ -210,6 +211,7 @@ async def test_identical_put_is_no_change(notes: Web, token: str, media_type: st
     assert (await notes.get("/feeds/notes/")).header("ETag") == page
 
 
+@pytest.mark.needs("authoring")
 async def test_an_activity_gets_the_atom_id_of_its_node(notes: Web, token: str) -> None:
     """[SF-092] As an entry does, unless it says one."""
     for item_id, said, atom_id in (
@@ -237,6 +239,7 @@ async def test_what_is_posted_gets_an_id_of_ours(notes: Web, token: str) -> None
     assert (await stored(notes, str(ids[0]))).find(f"{FO}id") is None
 
 
+@pytest.mark.needs("authoring")
 async def test_what_was_got_can_be_put_again(notes: Web, token: str) -> None:
     """[SF-070] [A-35] An entry or activity that is put back as it was got is the same item with the same payload."""
     full = (
@@ -251,6 +254,7 @@ async def test_what_was_got_can_be_put_again(notes: Web, token: str) -> None:
         assert (made.status, made.body) == (200, before.body)
 
 
+@pytest.mark.needs("authoring")
 async def test_an_activity_is_published_as_an_entry(notes: Web, token: str) -> None:
     """[A-35] [SF-091] What it says is in the Atom entry that XMPP gets; the answer is an activity."""
     activity = {"verb": "post", "actor": {"displayName": "Alice"}, "object": {"displayName": "T", "content": "a < b"}}
@@ -266,6 +270,7 @@ async def test_an_activity_is_published_as_an_entry(notes: Web, token: str) -> N
     assert (await notes.get(f"/entries/notes/{item_id}", accept=JSON)).header("ETag") == made.header("ETag")
 
 
+@pytest.mark.needs("authoring")
 @pytest.mark.parametrize("media_type", [ATOM, JSON])
 async def test_a_body_with_the_deleted_mark_retracts(notes: Web, token: str, media_type: str) -> None:
     """[SF-013] [A-18] As over XMPP: 204, and a tombstone is left."""
@@ -453,6 +458,7 @@ async def test_delete_of_all_entries_purges(notes: Web, token: str) -> None:
     assert [(await notes.get(f"/entries/notes/{item_id}")).status for item_id in ("a", "b")] == [410, 410]
 
 
+@pytest.mark.needs("administration")
 async def test_methods_that_are_not_there(notes: Web, token: str) -> None:
     """POST on the base URL is 405, and so is what an address does not take; Allow says what it takes."""
     admin = await bearer(notes, ALICE, TokenScope.ADMIN)
@@ -477,6 +483,7 @@ async def test_names_that_xml_cannot_carry(notes: Web, path: str) -> None:
 # Bodies.
 
 
+@pytest.mark.needs("authoring")
 @pytest.mark.parametrize(
     ("media_type", "encoding"),
     [
@@ -500,6 +507,7 @@ async def test_bodies_of_other_types(notes: Web, token: str, media_type: str, en
     assert (await notes.get("/entries/notes/a")).status == 404
 
 
+@pytest.mark.needs("authoring")
 @pytest.mark.parametrize(
     ("media_type", "body"),
     [
@@ -543,6 +551,7 @@ async def test_both_wires_refuse_the_same_payloads_for_the_same_reason(notes: We
     assert got.json["status"] == got.status >= 400
 
 
+@pytest.mark.needs("authoring")
 @pytest.mark.parametrize(
     ("media_type", "body"),
     [
@@ -797,6 +806,7 @@ async def test_generic_nodes_over_http(notes: Web) -> None:
     assert await put("empty/a", "<note xmlns='urn:x'/>") == (400, "invalid-payload")
 
 
+@pytest.mark.needs("documents")
 async def test_feed_with_the_picture_of_a_community_is_written_in_every_format(notes: Web) -> None:
     """Movim publishes a picture that is no Atom entry under an id of its own."""
     picture = "<metadata xmlns='urn:xmpp:avatar:metadata'><info id='1' type='image/png'/></metadata>"

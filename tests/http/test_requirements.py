@@ -64,6 +64,7 @@ async def test_requirements_are_for_readers_of_feeds(notes: Web) -> None:
         assert (await notes.get(f"/about/notes/{query}")).status == 400
 
 
+@pytest.mark.needs("hub")
 async def test_feed_states_its_hub_and_topic(start_web: WebStarter) -> None:
     """[SF-074] [SF-075] A subscription with both is accepted."""
     site = "https://feeds.example"

@@ -186,6 +186,7 @@ async def test_held_pull_and_stream_show_sync_data(notes: Web) -> None:
     assert history(sync_of(found)) == [("2", ME), ("1", ME)]
 
 
+@pytest.mark.needs("documents")
 @pytest.mark.parametrize("suffix", ["rss092", "jsonfeed", "ess"])
 async def test_forms_that_cannot_carry_it_whole_have_none(notes: Web, suffix: str) -> None:
     """[FS-022] FeedSync and SSE define no sync data in these formats. They show the same items without it."""
@@ -198,6 +199,7 @@ async def test_forms_that_cannot_carry_it_whole_have_none(notes: Web, suffix: st
     assert got.text.replace("sync=true", "order=modified") == other.text
 
 
+@pytest.mark.needs("authoring")
 async def test_activity_with_sync_data_is_not_taken_for_an_edit(notes: Web, token: str) -> None:
     """[A-59] What was read with its history and comes back would silently be an edit: it is refused with the reason."""
     await notes.component.publish(ALICE, "notes", "a", entry("one"))
@@ -595,7 +597,7 @@ async def test_document_that_cannot_be_finished_is_broken_off(
     [
         "/feeds/notes.atom?max=all",
         "/feeds/notes.rss?max=all",
-        "/feeds/notes.jsonfeed?sync=true&max=all",
+        pytest.param("/feeds/notes.jsonfeed?sync=true&max=all", marks=pytest.mark.needs("documents")),
         "/feeds/notes/?sync=true&max=all",
         "/feeds/notes.atom?sync=true&max=all&since=time:0",
         "/feeds/notes.atom?sync=true&max=all&timeout=1",

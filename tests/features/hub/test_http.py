@@ -34,8 +34,8 @@ REPRESENTATIONS = [
     ("/feeds/notes.json", "", ""),
     ("/feeds/notes.atom", "", ".atom"),
     ("/feeds/notes.rss", "", ".rss"),
-    ("/feeds/notes.jsonfeed", "", ".jsonfeed"),
-    ("/feeds/notes.ess", "", ".rss"),
+    pytest.param("/feeds/notes.jsonfeed", "", ".jsonfeed", marks=pytest.mark.needs("documents")),
+    pytest.param("/feeds/notes.ess", "", ".rss", marks=pytest.mark.needs("documents")),
 ]
 
 
@@ -243,7 +243,7 @@ def document_links(got: Got) -> dict[str, list[str]]:
         ("/feeds/notes/", "text/html"),
         ("/feeds/notes.atom", ""),
         ("/feeds/notes.rss", ""),
-        ("/feeds/notes.jsonfeed", ""),
+        pytest.param("/feeds/notes.jsonfeed", "", marks=pytest.mark.needs("documents")),
         ("/feeds/notes.atom?order=created", ""),
         ("/feeds/notes/?order=created", "text/html"),
     ],
@@ -283,7 +283,15 @@ async def test_closed_feed_names_its_hub_to_its_readers_only(site: Web) -> None:
     assert addresses(got, "hub") == [f"{SITE}/feeds/closed/hub/"]
 
 
-@pytest.mark.parametrize("topic", ["/feeds/notes/", "/feeds/notes.atom", "/feeds/notes.rss", "/feeds/notes.jsonfeed"])
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "/feeds/notes/",
+        "/feeds/notes.atom",
+        "/feeds/notes.rss",
+        pytest.param("/feeds/notes.jsonfeed", marks=pytest.mark.needs("documents")),
+    ],
+)
 async def test_delivery_says_what_a_request_of_the_topic_says(site: Web, subscribers: Subscribers, topic: str) -> None:
     """[WS-053] [WS-055] [WS-057]"""
     await subscribed(site, subscribers, topic=topic)
@@ -309,6 +317,7 @@ async def test_delivery_says_what_a_request_of_the_topic_says(site: Web, subscri
     ]
 
 
+@pytest.mark.needs("conflicts")
 async def test_every_way_to_publish_is_delivered(site: Web, subscribers: Subscribers) -> None:
     """[WS-087] XMPP, HTTP, Micropub, an import, a merge as mirrors do it, and the decision on its conflict."""
 

@@ -265,6 +265,7 @@ async def test_addresses_have_the_base_path(start_web: WebStarter) -> None:
     assert {address.removeprefix("https://h.example")[:7] for address in own} == {"/under/"}
 
 
+@pytest.mark.needs("authoring")
 async def test_page_has_the_links_that_its_reader_may_use(notes: Web) -> None:
     """Edit, delete and reply, as on the page of the feed. Answers go into the comments of the entry, which others than
     the publishers of the feed may be allowed to write."""

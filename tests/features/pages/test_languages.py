@@ -22,6 +22,8 @@ from support.routes import TABLE, document
 from support.versions import B1, version
 from support.web import Got, Web
 
+pytestmark = pytest.mark.needs("administration", "authoring", "bot", "conflicts")
+
 GERMAN = gettext.translation(DOMAIN, LOCALE, ["de"])
 SHOWN_ATTRIBUTES = ("aria-label", "title", "placeholder", "alt")
 # Texts that are the same in all languages: what people and programs wrote, names of formats, and values of protocols.

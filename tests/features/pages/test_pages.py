@@ -68,6 +68,7 @@ async def test_files_of_a_page_are_kept_for_ever(web: Web) -> None:
     assert (await web.get("/static/../http/pages.py")).status == 404
 
 
+@pytest.mark.needs("administration", "authoring", "conflicts")
 @pytest.mark.parametrize("path", ["/", "/account", "/admin/", "/conflicts/notes/", "/docs", "/feeds/", "/write/notes/"])
 async def test_page_loads_each_file_once(notes: Web, path: str) -> None:
     """A script that is loaded twice handles each key and each click twice."""

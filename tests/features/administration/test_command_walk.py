@@ -47,6 +47,7 @@ def client(component: Component, user: str, *, named: bool = True) -> FormClient
     return FormClient(send, named)
 
 
+@pytest.mark.needs("conflicts")
 @pytest.mark.parametrize("named", [True, False], ids=["named action", "execute"])
 @pytest.mark.parametrize("user", [ADMIN, OWNER_AND_CREATOR, CREATOR, STRANGER])
 async def test_shown_commands_end_and_the_others_are_forbidden(service: Component, user: str, named: bool) -> None:

@@ -180,7 +180,7 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
     return found
 
 
-@pytest.mark.needs("documents")
+@pytest.mark.needs("administration", "cloud", "conflicts", "documents", "hub", "mirrors")
 async def test_every_documented_answer_comes_and_no_other(
     start_web: WebStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

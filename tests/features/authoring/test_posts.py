@@ -195,6 +195,7 @@ async def test_addresses_that_no_reader_should_open(
     assert (got.status, got.json["detail"].startswith(f"{field}:")) == (400, True)
 
 
+@pytest.mark.needs("documents")
 @pytest.mark.parametrize(
     ("media_type", "body"),
     [
@@ -319,6 +320,7 @@ async def test_html_is_stored_as_it_is(notes: Web, token: str) -> None:
 # JSON.
 
 
+@pytest.mark.needs("documents")
 async def test_short_json(notes: Web, token: str) -> None:
     body = {"title": "T", "content": "text", "link": "https://x.example/", "tags": ["a", "b"]}
     assert fields(await post(notes, token, json.dumps(body).encode(), JSON)) == {
@@ -334,6 +336,7 @@ async def test_short_json(notes: Web, token: str) -> None:
     assert (untitled["title"], untitled["content"]) == ("first", ("text", "first\nsecond"))
 
 
+@pytest.mark.needs("documents")
 @pytest.mark.parametrize("media_type", [JSON, "application/feed+json"])
 async def test_item_of_a_json_feed(notes: Web, token: str, media_type: str) -> None:
     """All its members are in the JSON Feed that readers get."""
@@ -352,6 +355,7 @@ async def test_item_of_a_json_feed(notes: Web, token: str, media_type: str) -> N
     assert {name: read[name] for name in item} == item
 
 
+@pytest.mark.needs("documents")
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -79,6 +79,7 @@ async def told(web: Web, subscribers: Subscribers, name: str = "reader") -> list
 # Documents.
 
 
+@pytest.mark.needs("documents")
 @pytest.mark.parametrize(
     ("protocol", "path", "procedure"),
     [
@@ -353,7 +354,9 @@ async def test_hub_and_cloud_live_side_by_side(site: Web, subscribers: Subscribe
     assert 'smartfeeds_callback_seconds_count{kind="cloud",result="2xx"}' in metrics
 
 
-@pytest.mark.parametrize("path", ["/RPC2", "/rsscloud/soap", "/push/unknown"])
+@pytest.mark.parametrize(
+    "path", ["/RPC2", "/rsscloud/soap", pytest.param("/push/unknown", marks=pytest.mark.needs("polling"))]
+)
 async def test_messages_of_strangers_are_not_parsed_in_the_thread_of_the_service(
     site: Web, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -382,6 +382,7 @@ NEW = {
 }
 
 
+@pytest.mark.needs("sync_documents")
 @pytest.mark.parametrize(
     ("suffix", "dialect"), [("rss", "sse"), ("rss", "feedsync"), ("opml", "sse"), ("atom", "feedsync")]
 )
@@ -430,6 +431,7 @@ async def test_service_and_peer_with_files_publish_and_poll(
     assert await titles(here.app.service) == {new: "edited here"}
 
 
+@pytest.mark.needs("sync_documents")
 async def test_move_in_an_outline_is_taken_over(
     start_web: WebStarter, fetcher: Fetcher, serve: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

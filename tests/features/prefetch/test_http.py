@@ -217,6 +217,7 @@ async def documents(web: Web) -> dict[str, Got]:
     return got
 
 
+@pytest.mark.needs("documents")
 async def test_readers_get_the_local_address_and_the_original_as_the_alternative(shows: Podcast) -> None:
     """[PRE-034] [RSS-036] Pulls and documents that others merge stay as they were, and so does the item."""
     shows.site.pages["/a.mp3"] = sent(DATA)
@@ -251,6 +252,7 @@ async def test_readers_get_the_local_address_and_the_original_as_the_alternative
         assert before[name].header("ETag") != after[name].header("ETag"), name
 
 
+@pytest.mark.needs("documents")
 async def test_file_that_was_removed_gives_its_original_back(shows: Podcast) -> None:
     """[PRE-034] [PRE-035] The documents are those of before, byte for byte."""
     shows.site.pages["/a.mp3"] = sent(DATA)
@@ -301,6 +303,7 @@ async def test_metrics_count_files(shows: Podcast) -> None:
     assert 'smartfeeds_prefetch_loads_total{result="arrived"}' in text
 
 
+@pytest.mark.needs("administration")
 async def test_administration_shows_progress(shows: Podcast) -> None:
     """[PRE-036] Owners see the files of their feeds, with a bar."""
     shows.site.pages["/a.mp3"] = broken(DATA[:512], len(DATA), ETag='"1"')

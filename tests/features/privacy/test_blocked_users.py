@@ -83,6 +83,7 @@ async def test_a_domain_is_blocked_in_both_spellings(component: Component, name:
     assert answer.find("{*}error/{urn:ietf:params:xml:ns:xmpp-stanzas}forbidden") is not None
 
 
+@pytest.mark.needs("bot", "presence")
 async def test_chat_and_presence_get_no_answer(component: Component) -> None:
     """[OPS-061] A blocked person learns nothing from the bot, and does not become a contact."""
     await component.create(ALICE, "notes")

@@ -192,7 +192,7 @@ class DocumentWorkers:
             self._order.enter(share)
 
     def _start(self) -> None:
-        while self._order and self._running < self._at_once and not self._closed:
+        while self._order.waiting and self._running < self._at_once and not self._closed:
             share = self._order.pop()
             job = share.jobs.popleft()
             if job.future.cancelled():

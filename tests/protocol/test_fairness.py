@@ -10,8 +10,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.xmpp import stream as stream_module
-from smartfeeds.xmpp.parsing import StanzaParser
-from smartfeeds.xmpp.screening import REQUEST_BYTES, REQUEST_TAGS
+from smartfeeds.xmpp.parsing import REQUEST_BYTES, REQUEST_TAGS, StanzaParser
 from smartfeeds.xmpp.stream import BATCH_BYTES, StanzaOutcome
 from smartfeeds.xmpp.turns import REST_MOST_S, WORK_BYTES, QueueBounds, StanzaTurns
 from support.component import ALICE, BOB, DOMAIN, EVE, PS, Component, Starter, entry

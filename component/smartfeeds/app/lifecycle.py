@@ -62,8 +62,8 @@ from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
+from smartfeeds.xmpp.parsing import REQUEST_BYTES, shape_fault
 from smartfeeds.xmpp.router import RouterTools, StanzaRouter
-from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
 from smartfeeds.xmpp.stanza_side import BOT, StanzaSide, joined_stanzas
 from smartfeeds.xmpp.stream import ComponentStream, StreamTools
 from smartfeeds.xmpp.supervisor import LinkSharing, Supervisor

@@ -29,32 +29,33 @@ class FairOrder(Generic[S]):
     """The senders with waiting jobs, in the order of their cost, and at equal cost in the order of their arrival.
 
     The caller may add to `Share.cost` at any time, before or after the work. `reached` is the cost at which the last
-    sender was served.
+    sender was served, and `waiting` the number of senders.
     """
 
-    __slots__ = ("_entries", "_heap", "_waiting", "reached")
+    __slots__ = ("_entries", "_heap", "reached", "waiting")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, S]] = []  # one valid entry for each sender that waits, and outdated entries
         self._entries = 0
-        self._waiting = 0
+        self.waiting = 0
         self.reached = 0.0
-
-    def __bool__(self) -> bool:
-        return self._waiting > 0
 
     def enter(self, share: S) -> None:
         """Adds a sender to the order, unless it is there already."""
         if not share.entry:
             share.cost = max(share.cost, self.reached)
-            self._waiting += 1
-            self._push(share, 1)
+            self.waiting += 1
+            self._entries += 1
+            share.entry = self._entries
+            heapq.heappush(self._heap, (share.cost, share.entry, share))
 
     def put_back(self, share: S, refund: float) -> None:
         """Adds the sender that was served last before those of equal cost, with a refund for undone work."""
         share.cost -= refund
-        self._waiting += not share.entry
-        self._push(share, -1)
+        self.waiting += not share.entry
+        self._entries += 1
+        share.entry = -self._entries
+        heapq.heappush(self._heap, (share.cost, share.entry, share))
 
     def pop(self) -> S:
         """Removes and returns the sender whose turn it is. Raises IndexError if no sender waits."""
@@ -67,7 +68,7 @@ class FairOrder(Generic[S]):
                 heapq.heappush(self._heap, (share.cost, entry, share))
                 continue
             share.entry = 0
-            self._waiting -= 1
+            self.waiting -= 1
             self.reached = cost
             return share
 
@@ -84,12 +85,7 @@ class FairOrder(Generic[S]):
         for _, _, share in self._heap:
             share.entry = 0
         self._heap.clear()
-        self._waiting = 0
-
-    def _push(self, share: S, sign: int) -> None:
-        self._entries += 1
-        share.entry = sign * self._entries
-        heapq.heappush(self._heap, (share.cost, share.entry, share))
+        self.waiting = 0
 
 
 class Shares(dict[K, S]):

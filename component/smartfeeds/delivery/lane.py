@@ -125,13 +125,18 @@ class DeliveryLane:
         if self.paused:
             self._woken.update(node_nos)
             return
+        # Most changes concern no consumer of most kinds.
+        concerned = False
         for node_no in node_nos:
             if self._kind.every_feed:
                 self._make_ready(Consumer(node_no, self.name))
+                concerned = True
             else:
                 for consumer in self._followed.get(node_no, ()):
                     self._make_ready(consumer)
-        self._start()
+                    concerned = True
+        if concerned:
+            self._start()
 
     def wake_stored(self, behind: Collection[Consumer]) -> None:
         """Serves the consumers that are behind according to the store."""

@@ -24,8 +24,8 @@ from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.drafts import PayloadDraft, draft_of
+from smartfeeds.service.items import item_tag
 from smartfeeds.service.placing import MoveItem
-from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
     DeleteNode,
     EnsureNode,

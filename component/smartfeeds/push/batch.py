@@ -63,7 +63,7 @@ class NodeBatch:
     of filtered views (None for a view with too many items to be counted). `previous` are the cursors of the newest
     items at the marks, for views that the caller does not know. For the views in `due`, `read_views` must still read
     the totals and previous cursors. `first` is the mark of a node that had none, because it never had a subscriber.
-    `blocks_version` is that of the block lists.
+    `blocks_version` is that of the block lists. `is_requested`: resources request the node by `NODE+notify`.
     """
 
     node: Node
@@ -76,6 +76,7 @@ class NodeBatch:
     totals: Mapping[str, int | None] = field(default_factory=dict)
     previous: Mapping[str, str] = field(default_factory=dict)
     blocks_version: int = 0
+    is_requested: bool = False
 
     @property
     def behind(self) -> bool:
@@ -144,7 +145,10 @@ def read_batch(
         ordered_views = {text: view for text, view in views.items() if view.order is order}
         orders.append(_read_order(tx, context, node, order, mark, ordered_views, until_us))
     due = tuple(text for text in _notified_views(orders, events) if text in views)
-    batch = NodeBatch(node, tuple(orders), events, views, starts, due, first, blocks_version=start.blocks_version)
+    version, is_requested = start.blocks_version, since_us is not None
+    batch = NodeBatch(
+        node, tuple(orders), events, views, starts, due, first, blocks_version=version, is_requested=is_requested
+    )
     return read_views(tx, context, batch, known)
 
 

@@ -396,7 +396,7 @@ class PushSender:
                 page = await self._read_page(node, after_no, blocks, everybody=everybody)
             yield page
             after_no = page.next_after
-        if self._interests.since_us(node.name) is None:
+        if not batch.is_requested:
             return
         interests, version = self._interests.of(node.name), self._interests.version(node.name)
         for start in range(0, len(interests), PAGE):

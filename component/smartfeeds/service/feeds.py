@@ -11,7 +11,12 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
+from smartfeeds.core.attachment_names import GOVERNED
+from smartfeeds.core.cursor import Cursor
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.position import cursors_in
 from smartfeeds.core.touches import Touch
+from smartfeeds.core.view import split_name
 from smartfeeds.errors import StoreError
 from smartfeeds.service import (
     affiliations,
@@ -36,7 +41,6 @@ from smartfeeds.service.damage import DamageLog
 from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
-from smartfeeds.service.touches import touch_of
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import Again, ReadTx, Store, Work, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
@@ -102,6 +106,11 @@ KERNEL: Final = UseCases(
     hooks=hooks.KERNEL,
 )
 
+
+# Ids of one request, and items of a group: the look-up of a batch with many requests stays short.
+_TOUCHED_ITEMS = 100
+_MAY_NAME_NODE = r.GetNodeInfo | r.GetItemIds | r.GetSubscriptions | r.GetAffiliations
+_COUNTED = r.CreateNode | r.EnsureNode | r.Subscribe
 
 # Receives the answer to a request, or the error in place of it. It raises nothing.
 Finish = Callable[[Any, BaseException | None], None]
@@ -177,10 +186,11 @@ class FeedService:
         is_write = kind in writes
         work: Work
         if is_write:
-            governed = kind in self.use_cases.governed
-            function = self.use_cases.write_of(request) if governed else writes[kind][1]
+            function = self.use_cases.governed.get(kind)
+            if function is None or not (getattr(request, "node", None) or "").startswith(GOVERNED):
+                function = writes[kind][1]
             use_case = partial(function, request=request)
-            work = _Write(self, use_case, request, finish, touch=touch_of(request))
+            work = _Write(self, use_case, request, finish, request.actor.bare_text, _touch_of(request))
         else:
             work = _Read(self, partial(self.use_cases.reads[kind][1], request=request), request, finish)
         try:
@@ -287,7 +297,7 @@ class _Read(Work):
         request: r.Request,
         finish: Finish,
     ) -> None:
-        super().__init__(request.turn, touch_of(request))
+        super().__init__(request.turn, _touch_of(request))
         self._service = service
         self._use_case = use_case
         self._request = request
@@ -336,7 +346,7 @@ class _Write(Work):
         turn: str = "",
         touch: Touch | None = None,
     ) -> None:
-        super().__init__(request.turn if request is not None else turn, touch)
+        super().__init__(turn, touch)
         self._service = service
         self._use_case = use_case
         self._request = request
@@ -404,3 +414,31 @@ def _indexed(node_no: int, work: Callable[[WriteTx, Context], T | MoreSteps[T] |
         return result
 
     return step
+
+
+def _touch_of(request: r.Request) -> Touch | None:
+    """Returns what a request will look up, None if it is not about one node and counts against no quota."""
+    if isinstance(request, r.PullFeed):
+        feed = request.node if request.view else ""
+        return Touch(request.node, request.actor.bare_text, feed=feed, cursors=_cursors(request.page))
+    jid = request.actor.bare_text
+    quota_of = jid if isinstance(request, _COUNTED) else ""
+    if not isinstance(request, r.NodeRequest | _MAY_NAME_NODE) or not request.node:
+        return Touch("", jid, quota_of=quota_of) if quota_of else None
+    split = split_name(request.node) if "?" in request.node or "%" in request.node else None
+    feed = "" if split is None else split[0]
+    item_ids: tuple[str, ...] = ()
+    cursors: tuple[Cursor, ...] = ()
+    if isinstance(request, r.Pull):
+        cursors = _cursors(request.page)
+        item_ids = request.item_ids if len(request.item_ids) <= _TOUCHED_ITEMS else ()
+    elif isinstance(request, r.Publish | r.Retract | r.GetItem):
+        item_ids = (request.item_id,) if request.item_id else ()
+    return Touch(request.node, jid, item_ids, int(isinstance(request, r.Publish)), feed, cursors, quota_of)
+
+
+def _cursors(page: ResultSetRequest | None) -> tuple[Cursor, ...]:
+    """Returns the cursors of a page. The use case reads the positions again, and refuses what is none."""
+    texts = [text for text in (page.after, page.before) if text] if page is not None else []
+    cursors = [cursor for text in texts for cursor in cursors_in(text)]
+    return tuple(cursor for cursor in cursors if cursor.checksum and cursor.offset < _TOUCHED_ITEMS)

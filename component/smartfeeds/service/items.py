@@ -10,9 +10,10 @@ from smartfeeds.core.attachment_names import AttachmentTarget, attachment_names,
 from smartfeeds.core.model import Item, Node, NodeEvent, NodeState
 from smartfeeds.core.options import SSE
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import tombstone
 from smartfeeds.service.context import Context, governor_of
-from smartfeeds.service.requests import EmptyResult
+from smartfeeds.service.requests import EmptyResult, ItemPrecondition
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import WriteTx
 
@@ -32,6 +33,26 @@ class ItemState(NamedTuple):
     sync_id: str = ""
     conflicts: int = 0
     sync: bytes = b""
+
+
+def item_tag(item: Item) -> str:
+    """What changes with every change of an item, and with nothing else; other items of the node never have it.
+
+    A tombstone has one too, and a node that is made anew gives out others.
+    """
+    return f"{item.revision}.{item.modified_us}"
+
+
+def check_expected(item: Item | None, expected: ItemPrecondition | None) -> None:
+    """Raises FeedError(PRECONDITION_NOT_MET) where the item is not as expected. What may be known is checked before."""
+    if expected is None:
+        return
+    if expected.tags is not None:
+        met = item is not None and item_tag(item) in expected.tags
+    else:
+        met = expected.absent == (item is None or item.deleted)
+    if not met:
+        raise FeedError(Condition.PRECONDITION_NOT_MET, "the item has changed meanwhile")
 
 
 def next_key(last_us: int, wanted_us: int) -> int:

@@ -1,6 +1,7 @@
 """Creating, configuring and deleting nodes (XEP-0060 8.1 to 8.4; xep-map 56 to 83)."""
 
 import re
+from hashlib import sha256
 
 from smartfeeds.core.attachment_names import is_reserved
 from smartfeeds.core.jid import Jid
@@ -12,7 +13,6 @@ from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, LocatedNode, admits, find, locate_for, lock_located
 from smartfeeds.service.expiry import drop_oldest
 from smartfeeds.service.items import retire
-from smartfeeds.service.preconditions import options_tag
 from smartfeeds.service.requests import (
     Configuration,
     Configure,
@@ -275,3 +275,10 @@ def _check_views_free(tx: ReadTx, name: str, creator: str) -> None:
                 Condition.NOT_ALLOWED,
                 f"{MAX_NEIGHBOURS} or more nodes have names that begin with {prefix}; choose another name",
             )
+
+
+def options_tag(options: NodeOptions) -> str:
+    """Returns the tag of the options of a node. Options of the same kind with the same values have the same tag."""
+    return sha256(repr((options.kind.value, sorted(options.stored.items()))).encode("utf-8", "replace")).hexdigest()[
+        :24
+    ]

@@ -12,8 +12,7 @@ from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.opml import OPML_NS
 from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_located
-from smartfeeds.service.items import write_state
-from smartfeeds.service.preconditions import check_expected, item_tag
+from smartfeeds.service.items import check_expected, item_tag, write_state
 from smartfeeds.service.requests import Answer, ItemPrecondition, NodeRequest, Published
 from smartfeeds.service.syncing import EDITED_SYNC_BYTES, editor, read_shared, state_of
 from smartfeeds.store.base import ReadTx, WriteTx

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from smartfeeds.core.attachment_names import GOVERNED
 from smartfeeds.service.hooks import NO_HOOKS, Hooks
 from smartfeeds.service.requests import Request
 
@@ -30,13 +29,6 @@ class UseCases:
     limited: frozenset[type[Request]] = frozenset()
     governed: Mapping[type[Request], Write] = field(default_factory=dict)
     hooks: Hooks = NO_HOOKS
-
-    def write_of(self, request: Request) -> Write:
-        """Returns the function that answers a request which writes."""
-        kind = type(request)
-        if kind in self.governed and (getattr(request, "node", None) or "").startswith(GOVERNED):
-            return self.governed[kind]
-        return self.writes[kind][1]
 
     @property
     def names(self) -> Mapping[type[Request], str]:

@@ -1,7 +1,7 @@
 """What a transaction has read before its works ask for it.
 
 A write may rely on it because the nodes are locked, a read because it sees one snapshot. What the works of a
-transaction change is changed here too.
+transaction change is removed here.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class LookedAhead:
     which it knows nothing. `blocks_version` is that of `ReadTx.blocks_version`; None if it was not read.
     """
 
-    __slots__ = ("_groups", "absent_names", "affiliations", "blocks_version", "by_id", "by_sync", "wildcards")
+    __slots__ = ("absent_names", "affiliations", "blocks_version", "by_id", "by_sync", "groups", "wildcards")
 
     def __init__(self) -> None:
         self.affiliations: dict[Key, Affiliation] = {}
@@ -32,13 +32,13 @@ class LookedAhead:
         self.blocks_version: int | None = None
         self.by_id: dict[Key, Item | None] = {}
         self.by_sync: dict[Key, Item | None] = {}
-        self._groups: dict[GroupKey, tuple[list[tuple[int, str]], int]] = {}
+        self.groups: dict[GroupKey, tuple[list[tuple[int, str]], int]] = {}
 
     def clear(self) -> None:
         """Forgets everything, at the end of the transaction."""
         self.absent_names = frozenset()
         self.blocks_version = None
-        for entries in (self.affiliations, self.wildcards, self.by_id, self.by_sync, self._groups):
+        for entries in (self.affiliations, self.wildcards, self.by_id, self.by_sync, self.groups):
             entries.clear()
 
     def fill(self, rows: AheadRows) -> None:
@@ -65,21 +65,12 @@ class LookedAhead:
             return None
         return [item for item in items if item is not None]
 
-    def note_item(self, node_no: int, old: Item | None, item: Item) -> None:
-        """Stores a new version of an item."""
-        self._groups.clear()  # its key may be new
-        self.by_id[node_no, item.id] = item
-        if old is not None and old.sync_id and old.sync_id != item.sync_id:
-            self.by_sync[node_no, old.sync_id] = None
-        if item.sync_id:
-            self.by_sync[node_no, item.sync_id] = item
-
     def group(self, key: GroupKey, limit: int) -> list[tuple[int, str]] | None:
         """Returns the first items with a key as `ReadTx.group`, None if they were not read."""
-        group, most = self._groups.get(key, ([], 0))
+        group, most = self.groups.get(key, ([], 0))
         return group[:limit] if limit <= most or len(group) < most else None
 
     def note_group(self, key: GroupKey, group: list[tuple[int, str]], limit: int) -> None:
         """Stores the items with a key, of which at most `limit` were read."""
-        if limit > self._groups.get(key, ([], 0))[1]:
-            self._groups[key] = group, limit
+        if limit > self.groups.get(key, ([], 0))[1]:
+            self.groups[key] = group, limit

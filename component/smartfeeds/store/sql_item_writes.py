@@ -91,7 +91,13 @@ class ItemWrites(FileWrites, ItemReads):
         row.stale = True
         if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
             self._unindex_from(row, item)
-        self._ahead.note_item(node_no, old, item)
+        # What was looked up ahead and has changed is looked up again.
+        ahead = self._ahead
+        ahead.groups.clear()  # its key may be new
+        ahead.by_id.pop((node_no, item.id), None)
+        ahead.by_sync.pop((node_no, item.sync_id), None)
+        if old is not None:
+            ahead.by_sync.pop((node_no, old.sync_id), None)
         self._published.add(node_no)
         return item
 

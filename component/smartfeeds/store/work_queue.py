@@ -105,7 +105,7 @@ class SenderQueue:
         self._order: FairOrder[_SenderAccount] = FairOrder()
 
     def __bool__(self) -> bool:
-        return bool(self._order)
+        return self._order.waiting > 0
 
     def is_serving(self, turn: str) -> bool:
         """Returns whether a work of this sender waits or runs."""
@@ -125,7 +125,7 @@ class SenderQueue:
         A slow work is returned alone: the other works of its batch would be answered only after it.
         """
         works: list[Work] = []
-        while len(works) < most and self._order:
+        while len(works) < most and self._order.waiting:
             account = self._order.pop()
             # The sender is served until another one has cost less. So the works of a sender that is alone are one run,
             # whose cost for the order is that of one work.

@@ -45,8 +45,7 @@ from smartfeeds.xmpp.encode import ENCODERS, encode_last_item, envelope
 from smartfeeds.xmpp.forms import X, form_type_of, parse_submit
 from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.ordering import RequestOrder, StoreAccess
-from smartfeeds.xmpp.parsing import COMPONENT_NS
-from smartfeeds.xmpp.screening import LARGE_ITEM
+from smartfeeds.xmpp.parsing import COMPONENT_NS, LARGE_ITEM
 from smartfeeds.xmpp.service_queries import service_readers
 from smartfeeds.xmpp.side import Reader, Response, ResponseEncoder, XmppSide, body_only
 from smartfeeds.xmpp.stanza_errors import encode_error, error_condition

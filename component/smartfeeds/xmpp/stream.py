@@ -29,14 +29,17 @@ from smartfeeds.xmpp.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
 from smartfeeds.xmpp.parsing import (
     CLIENT_NS,
     COMPONENT_NS,
+    REQUEST_BYTES,
     STREAM_NS,
     StanzaParser,
     StreamSyntaxError,
     as_component_stanza,
+    domain_of,
+    fault_of,
+    sender_of,
 )
 from smartfeeds.xmpp.relay import Relay
 from smartfeeds.xmpp.requests import Requests
-from smartfeeds.xmpp.screening import REQUEST_BYTES, domain_of, fault_of, sender_of
 from smartfeeds.xmpp.slixmpp_tree import to_slixmpp
 from smartfeeds.xmpp.stanza_errors import error_answer
 from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, StanzaWork, Turn

@@ -12,6 +12,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from weakref import WeakValueDictionary
 
 from smartfeeds.core.fairness import FairOrder, Share, Shares
@@ -211,12 +212,13 @@ class StanzaTurns:
             self._wake()
         turns: list[Turn] = []
         size_bytes = 0
-        while size_bytes < most_bytes and self._order:
+        while size_bytes < most_bytes and self._order.waiting:
             domain = self._order.pop()
             sender = domain.senders.pop()
             # The sender is served until another one has cost less. So the stanzas of a sender that is alone are one
             # run, whose cost for the order is that of one stanza.
-            domain_most_s, sender_most_s = self._order.next_cost, domain.senders.next_cost
+            domain_most_s = self._order.next_cost if self._order.waiting else inf
+            sender_most_s = domain.senders.next_cost if domain.senders.waiting else inf
             waits = True
             while waits:
                 turn = sender.waiting[0]
@@ -241,7 +243,7 @@ class StanzaTurns:
                         break
             if waits:
                 domain.senders.enter(sender)
-            if domain.senders:
+            if domain.senders.waiting:
                 self._order.enter(domain)
         return turns
 

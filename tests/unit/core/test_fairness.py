@@ -68,7 +68,7 @@ def test_sender_enters_once_until_it_is_served() -> None:
     order = order_of(share, share)
 
     assert order.pop() is share
-    assert not order
+    assert not order.waiting
     with pytest.raises(IndexError):
         order.pop()
 
@@ -117,7 +117,7 @@ def test_cleared_order_is_empty_and_costs_stay() -> None:
 
     order.clear()
 
-    assert not order
+    assert not order.waiting
     for share in (served, other):
         order.enter(share)
     assert serve(order, 5) == ["other"] * 3 + ["served", "other"]

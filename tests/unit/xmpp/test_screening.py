@@ -4,7 +4,7 @@ import pytest
 
 from smartfeeds.formats.crowds import CROWDED, TAG_ATTRIBUTES
 from smartfeeds.xmpp.framer import StanzaFrame
-from smartfeeds.xmpp.screening import (
+from smartfeeds.xmpp.parsing import (
     LARGE,
     LARGE_ITEM,
     REQUEST_BYTES,

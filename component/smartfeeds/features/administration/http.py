@@ -22,7 +22,7 @@ from smartfeeds.http.options_json import KIND_NAME, check_names, form_values, op
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.resources import PRIVATE, object_of
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.preconditions import options_tag
+from smartfeeds.service.nodes import options_tag
 from smartfeeds.service.requests import (
     Configuration,
     Configure,

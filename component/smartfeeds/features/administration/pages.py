@@ -23,7 +23,7 @@ from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.preconditions import options_tag
+from smartfeeds.service.nodes import options_tag
 from smartfeeds.service.requests import (
     Configuration,
     Configure,

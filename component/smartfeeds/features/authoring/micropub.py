@@ -47,7 +47,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.preconditions import item_tag
+from smartfeeds.service.items import item_tag
 from smartfeeds.service.requests import (
     AffiliationList,
     GetAffiliations,

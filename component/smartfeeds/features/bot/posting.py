@@ -26,7 +26,7 @@ from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.preconditions import item_tag
+from smartfeeds.service.items import item_tag
 from smartfeeds.service.requests import ItemPrecondition
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_

@@ -56,8 +56,8 @@ async def pages(work: XmppWork) -> PageWork:
     return await work.of([iq("get", "g", "<items node='n' max_items='50'/>")] * MANY)
 
 
-# The budgets of design are 150 calls for `publishes` and `indexed_publishes` together, 30 modules for `publishes`, and 40
-# for `notified_publishes`.
+# The budgets of design are 150 calls for `publishes` and `indexed_publishes` together, 30 modules for `publishes`, and
+# 40 for `notified_publishes`.
 BUDGETS = {
     publishes: Budget(103, 30, 1.0),
     indexed_publishes: Budget(24, 10, 6.0),

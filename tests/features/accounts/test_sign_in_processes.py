@@ -71,6 +71,7 @@ async def test_confirmation_that_overtakes_the_sign_in_is_passed_on(start_web: W
     assert await state(guest) == "confirmed"
 
 
+@pytest.mark.needs("bot")
 async def test_both_chat_messages_may_reach_another_process(start_web: WebStarter) -> None:
     """[TOP-013]"""
     guest, second = await start_pair(start_web)
@@ -96,6 +97,7 @@ async def test_process_without_a_link_asks_through_another_one(start_web: WebSta
     assert await state(guest) == "confirmed"
 
 
+@pytest.mark.needs("bot")
 async def test_process_that_starts_learns_of_sign_ins(start_web: WebStarter, start: Starter) -> None:
     """[TOP-013] [TOP-034] A restart of one process after the other ends no sign-in."""
     guest, second = await start_pair(start_web)

@@ -193,6 +193,7 @@ async def test_combining_versions(notes: Web, token: str) -> None:
     assert (await notes.get(LIST)).json["count"] == 0
 
 
+@pytest.mark.needs("authoring")
 async def test_form_combines_versions(notes: Web, token: str) -> None:
     """[FS-070] [A-62] The page has a form with the first version in it, for those who may decide."""
     await clash(notes, token)
@@ -223,6 +224,7 @@ async def test_settling_some(notes: Web, token: str) -> None:
     assert (await versions(notes)).keys() == {"c", "d"}
 
 
+@pytest.mark.needs("authoring")
 async def test_deleted_version_can_be_kept(notes: Web, token: str) -> None:
     """[FS-070] [FS-030] Edited here and deleted there: either way it is somebody's decision."""
     await notes.component.publish(ALICE, "notes", "a", entry("mine"))
@@ -344,6 +346,7 @@ async def test_conflicts_are_told_to_no_page_of_another_host(notes: Web, token: 
 # The form.
 
 
+@pytest.mark.needs("authoring")
 async def test_form_decides_and_leads_back(notes: Web, token: str) -> None:
     """[FS-070] The fields are those of the page; the answer leads to what is left to decide."""
     await clash(notes, token)

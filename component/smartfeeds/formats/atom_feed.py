@@ -145,7 +145,7 @@ def _head(head: FeedHead) -> bytes:
     for term, scheme in channel.categories:
         where = f' scheme="{attribute(scheme)}"' if scheme else ""
         lines.append(f'<category term="{attribute(term)}"{where}/>')
-    own = "".join(f"{line}\n" for line in lines).encode()
+    own = "\n".join([*lines, ""]).encode()
     return own + b"".join(extension + b"\n" for extension in channel.extensions)
 
 

@@ -3,6 +3,7 @@
 Items are stored as Atom. An item is written once in each form and cached, and a page joins these bytes.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -31,6 +32,7 @@ from smartfeeds.sync.sharing_markup import write_sharing
 # The items of a feed of 10,000 entries of 1 KB fit. To write 50 items takes 5 ms as JSON and 1 ms as Atom, and to get
 # them from the cache 0.03 ms.
 CACHE_BYTES = 16 * 1024 * 1024
+_PLAIN_POSITION = re.compile(r"[A-Za-z0-9_.:-]*")  # without a character that `quote` escapes, except the colon
 _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 
@@ -61,7 +63,7 @@ class PageAddress(NamedTuple):
         if self.query.max is not None:
             position["max"] = self.query.max
         fields = [self.query.view] if self.query.view else []
-        fields += [f"{name}={quote(value, safe='')}" for name, value in position.items()]
+        fields += [f"{name}={_quoted(value)}" for name, value in position.items()]
         return f"{self.site_url}{feed_path(self.name, suffix)}?{'&'.join(fields)}"
 
     def complete_url(self, suffix: str) -> str:
@@ -103,6 +105,11 @@ class FeedLinks(NamedTuple):
     has_hub: bool = False
     cloud: OwnCloud | None = None
     local: LocalFiles | None = None
+
+
+def _quoted(value: str) -> str:
+    # `quote` takes ten times as long, and every page has a cursor in an address.
+    return value.replace(":", "%3A") if _PLAIN_POSITION.fullmatch(value) else quote(value, safe="")
 
 
 def items_of(answer: FeedPage) -> tuple[Item, ...]:

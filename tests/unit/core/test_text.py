@@ -3,7 +3,17 @@
 import pytest
 from lxml import etree
 
-from smartfeeds.core.text import ForbiddenCharacterError, attribute, cut, escape, is_nss, is_xml_text, to_nss, words
+from smartfeeds.core.text import (
+    ForbiddenCharacterError,
+    attribute,
+    cut,
+    escape,
+    is_nss,
+    is_xml_text,
+    to_nss,
+    wire_bytes,
+    words,
+)
 
 FORBIDDEN = ["\0", "\x08", "\x0b", "\x1f", "\ud800", "\udfff", "\ufffe", "\uffff"]
 ALLOWED = "\t\n\r \x7f\x85é東😀\ufffd\ue000"
@@ -70,3 +80,12 @@ def test_forbidden_character_error_shows_the_text() -> None:
 )
 def test_cut_text_ends_with_an_ellipsis_if_something_is_missing(text: str, shown: str) -> None:
     assert cut(text, 3) == shown
+
+
+@pytest.mark.parametrize(
+    ("xml", "size_bytes"),
+    [(b"", 0), (b"<a></a>", 7), (b'<a b="c"></a>', 23), (b'<a>it\'s "it"</a>', 31), (b"\"'" * 1_000, 12_000)],
+)
+def test_size_on_the_wire_has_every_quotation_mark_escaped(xml: bytes, size_bytes: int) -> None:
+    """`&quot;` and `&apos;` have six bytes."""
+    assert wire_bytes(xml) == size_bytes == len(xml.replace(b'"', b"&quot;").replace(b"'", b"&apos;"))

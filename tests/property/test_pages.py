@@ -7,12 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smartfeeds.core.model import Item
+from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import View, change_of, parse_view, split_name
 from smartfeeds.formats.atom import tombstone
+from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.store.base import WriteTx
 from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
-from support.world import CREATED, FEED, MODIFIED, OWNER, Shown, World, draft, entry
+from support.world import CREATED, FEED, MODIFIED, OWNER, SERVICE, Shown, World, draft, entry, jid
 
 VIEWS = (
     FEED,
@@ -131,6 +133,52 @@ def test_pages_joined_are_the_view_in_both_directions(rows: list[Row], name: str
             # The bare view has no index on backward pages (docs/xmpp.md 3.1, rows 9 and 10).
             assert page.index == (len(expected) - len(found) if "?" in name else None)
             page = await world.pull(name, order_by=order, max=size, before=page.first or "")
+        assert found == expected
+
+    asyncio.run(run())
+
+
+async def pull_document(world: World, name: str, page: ResultSetRequest, *, sides: bool = False) -> FeedPage:
+    """A page of a view for a document."""
+    split = split_name(name)
+    request = PullFeed(jid(OWNER), SERVICE, FEED, split[1] if split else "", not split, page, both_sides=sides)
+    answer = await world.service.handle(request)
+    assert isinstance(answer, FeedPage)
+    return answer
+
+
+def shown_of(answer: FeedPage) -> list[str]:
+    """The ids of the items of a page for a document."""
+    assert answer.page is not None
+    return [item.id for item in answer.page.items]
+
+
+@settings(max_examples=runs(150))
+@given(ROWS, st.sampled_from(VIEWS), st.integers(1, 7))
+def test_page_for_a_document_says_what_lies_on_both_sides(rows: list[Row], name: str, size: int) -> None:
+    """[A-10] With ties, whether the page begins at a cursor, at the beginning or at the end."""
+
+    async def run() -> None:
+        world = await build(rows)
+        expected = model(rows, name)
+        found: list[str] = []
+        answer = await pull_document(world, name, ResultSetRequest(str(size)))
+        while shown_of(answer):
+            assert answer.page is not None and answer.page.result_set is not None
+            found += shown_of(answer)
+            assert answer.page.result_set.count == len(expected)
+            assert answer.newer == (len(found) < len(expected))
+            answer = await pull_document(world, name, ResultSetRequest(str(size), answer.page.result_set.last))
+        assert found == expected
+        found = []
+        answer = await pull_document(world, name, ResultSetRequest(str(size), None, ""), sides=True)
+        while shown_of(answer):
+            assert answer.page is not None and answer.page.result_set is not None
+            assert answer.newer == bool(found)
+            found = shown_of(answer) + found
+            assert answer.older == (len(found) < len(expected))
+            before = ResultSetRequest(str(size), None, answer.page.result_set.first)
+            answer = await pull_document(world, name, before, sides=True)
         assert found == expected
 
     asyncio.run(run())

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from smartfeeds.core.access import Access
-from smartfeeds.core.attachment_names import canonical_name, follows_target, target_node
+from smartfeeds.core.attachment_names import GOVERNED, canonical_name, target_node
 from smartfeeds.core.blocklist import Refusal
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import ANONYMOUS, Jid
@@ -179,7 +179,9 @@ def governor_of(tx: ReadTx, context: Context, node: Node) -> Node | None:
     Returns None for attachments of a former node, which are still to be removed. Numbers of nodes grow, so attachments
     have greater numbers than their node.
     """
-    name = target_node(node.name, context.policy.domain) if follows_target(node.name) else None
+    if not node.name.startswith(GOVERNED):
+        return node
+    name = target_node(node.name, context.policy.domain)
     if name is None:
         return node
     target = tx.node(name)

@@ -20,10 +20,20 @@ class LookedAhead:
     their ids, `by_sync` those with a `sync_id`.
 
     `absent_names` are names without a node. `wildcards` says for nodes by number whether the filter index has items of
-    which it knows nothing. `blocks_version` is that of `ReadTx.blocks_version`; None if it was not read.
+    which it knows nothing. `blocks_version` is that of `ReadTx.blocks_version`; None if it was not read. `is_filled`:
+    there is something to forget at the end of the transaction.
     """
 
-    __slots__ = ("absent_names", "affiliations", "blocks_version", "by_id", "by_sync", "groups", "wildcards")
+    __slots__ = (
+        "absent_names",
+        "affiliations",
+        "blocks_version",
+        "by_id",
+        "by_sync",
+        "groups",
+        "is_filled",
+        "wildcards",
+    )
 
     def __init__(self) -> None:
         self.affiliations: dict[Key, Affiliation] = {}
@@ -32,10 +42,12 @@ class LookedAhead:
         self.blocks_version: int | None = None
         self.by_id: dict[Key, Item | None] = {}
         self.by_sync: dict[Key, Item | None] = {}
+        self.is_filled = False
         self.groups: dict[GroupKey, tuple[list[tuple[int, str]], int]] = {}
 
     def clear(self) -> None:
         """Forgets everything, at the end of the transaction."""
+        self.is_filled = False
         self.absent_names = frozenset()
         self.blocks_version = None
         for entries in (self.affiliations, self.wildcards, self.by_id, self.by_sync, self.groups):
@@ -43,6 +55,7 @@ class LookedAhead:
 
     def fill(self, rows: AheadRows) -> None:
         """Stores what was read."""
+        self.is_filled = True
         self.absent_names = frozenset(rows.absent_names)
         self.blocks_version = rows.blocks_version
         self.affiliations = dict.fromkeys(rows.jids, Affiliation.NONE)
@@ -73,4 +86,5 @@ class LookedAhead:
     def note_group(self, key: GroupKey, group: list[tuple[int, str]], limit: int) -> None:
         """Stores the items with a key, of which at most `limit` were read."""
         if limit > self.groups.get(key, ([], 0))[1]:
+            self.is_filled = True
             self.groups[key] = group, limit

@@ -129,7 +129,9 @@ class NodeReads(TallyReads):
         """Drops all rows in memory, after the end of the transaction."""
         self._cache.clear()
         self._names.clear()
-        self._ahead.clear()
+        if self._ahead.is_filled:
+            self._ahead.clear()
+        self._ahead.blocks_version = None
         self.accesses.clear()
         self.admitted.clear()
         self._last_item = None

@@ -227,10 +227,6 @@ def test_one_module_can_fetch_a_url() -> None:
 
 
 PARAMETERS = 7
-# Constructors with more parameters, and why.
-LONG_CONSTRUCTORS = {
-    "http/feeds.py: Feeds": "all that a pull over HTTP needs; it is cut with the budget of its modules",
-}
 # The modules that make the parts of a service and connect them.
 COMPOSITION = ("app/", "http/site.py", "xmpp/side.py")
 
@@ -256,7 +252,7 @@ def unnamed_arguments(path: Path) -> set[str]:
 def test_constructors_have_seven_parameters_at_most() -> None:
     """A part gets the section of the settings that concerns it, and functions that belong together as one value."""
     found = {f"{name_of(path)}: {name}" for path in modules() for name in long_constructors(path)}
-    assert found == set(LONG_CONSTRUCTORS)
+    assert found == set()
 
 
 def test_composition_names_the_fields_of_long_values() -> None:

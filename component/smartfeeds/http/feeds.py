@@ -160,31 +160,39 @@ class FeedUpdate:
     more: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class FeedWriting:
+    """How feeds are written: `encoder` writes the pages of pulls, `documents` the documents for readers, and `pages`
+    the pages for browsers. `forms` are the representations, and `links` what features add to them."""
+
+    encoder: Encoder
+    forms: FeedForms
+    documents: Mapping[Representation, Write]
+    pages: PageWriter
+    links: FeedLinks
+
+
 class Feeds:
-    """Handles GET and HEAD of feeds. `forms` are their representations, `writers` write the documents, `pages` writes
-    the pages for browsers, `encoder` writes the pages of pulls. The attribute `forms` has what can be negotiated."""
+    """Handles GET and HEAD of feeds. The attribute `forms` has what can be negotiated."""
 
     def __init__(
         self,
         pull: Pull,
         authenticate: Authenticate,
         service: str,
-        encoder: Encoder,
-        forms: FeedForms,
-        writers: Mapping[Representation, Write],
-        pages: PageWriter,
+        writing: FeedWriting,
         *,
         poll_default_s: int,
         poll_max_s: int,
-        links: FeedLinks,
     ) -> None:
+        encoder, forms, pages = writing.encoder, writing.forms, writing.pages
         self._pull = pull
         self._authenticate = authenticate
         self._service = service
         self._encoder = encoder
         self._pulls: Mapping[Representation, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom}
         self._forms = forms
-        self._documents = writers
+        self._documents = writing.documents
         every = (*forms.of_feed, *forms.suffixes.values())
         self._for_readers = frozenset(form for form in every if forms.is_for_readers(form))
         self._stored = frozenset(form for form in every if forms.is_stored(form))
@@ -192,7 +200,7 @@ class Feeds:
         self.forms = pages.offered(forms.of_feed)
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
-        self._links = links
+        self._links = writing.links
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
         self._making = asyncio.Lock()
         self._making_document = asyncio.Lock()

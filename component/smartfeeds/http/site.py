@@ -12,7 +12,7 @@ from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
-from smartfeeds.http.feeds import Feeds
+from smartfeeds.http.feeds import Feeds, FeedWriting
 from smartfeeds.http.health import Health
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.openapi import OpenApiDocument
@@ -52,13 +52,9 @@ class Site:
             self._pull,
             authenticator.authenticate,
             domain,
-            encoder,
-            forms,
-            document_writers(forms, backend.now_us),
-            pages,
+            FeedWriting(encoder, forms, document_writers(forms, backend.now_us), pages, links),
             poll_default_s=settings.poll_default_s,
             poll_max_s=settings.poll_max_s,
-            links=links,
         )
         self._complete = CompleteFeeds(self._pull, authenticator.authenticate, domain)
         self._streams = Streams(self.feeds, authenticator.authenticate, heartbeat_s=settings.heartbeat_s)

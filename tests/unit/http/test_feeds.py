@@ -15,7 +15,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http.encode import Encoder, FeedLinks, PageAddress
-from smartfeeds.http.feeds import FeedRequest, Feeds
+from smartfeeds.http.feeds import FeedRequest, Feeds, FeedWriting
 from smartfeeds.http.negotiation import HTML, JSON, RSS
 from smartfeeds.http.page_writer import NoPages
 from smartfeeds.http.queries import FeedQuery
@@ -46,13 +46,9 @@ async def test_credential_that_ends_while_the_page_is_read_gets_no_page() -> Non
         pull,
         authenticate,
         "feeds.example.org",
-        Encoder(),
-        feed_forms(),
-        {},
-        NoPages(),
+        FeedWriting(Encoder(), feed_forms(), {}, NoPages(), FeedLinks()),
         poll_default_s=55,
         poll_max_s=120,
-        links=FeedLinks(),
     )
     place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
     request = FeedRequest(place, JSON, ALICE, document=False, reader=False, zipped=False, credential="sfs_1")
@@ -88,13 +84,9 @@ async def test_documents_and_pages_are_made_in_a_thread(form: Representation) ->
         pull,
         authenticate,
         "feeds.example.org",
-        Encoder(),
-        feed_forms(),
-        {RSS: write},
-        Pages(),
+        FeedWriting(Encoder(), feed_forms(), {RSS: write}, Pages(), FeedLinks()),
         poll_default_s=55,
         poll_max_s=120,
-        links=FeedLinks(),
     )
     place = PageAddress("https://feeds.example.org", "notes", FeedQuery())
     request = FeedRequest(place, form, ALICE, document=True, reader=True, zipped=False)

@@ -1,8 +1,8 @@
 """Counts the work of a page over HTTP: Python calls, modules of the package, SQL statements.
 
-The service runs in the process of the test, with its own threads. A client in a thread that is not counted sends the
-requests over one connection, one after the other. What is counted is the difference between many requests and few,
-divided by the number of the additional ones, so what the service does once, or from time to time, counts for nothing.
+The service runs in the process of the test, with its own threads. A client in a thread that is not counted sends
+requests over several connections at once. What is counted is the difference between many requests and few, divided by
+the number of the additional ones, so what the service does once, or from time to time, counts for nothing.
 """
 
 import asyncio
@@ -14,13 +14,14 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import aiosqlite
+import pytest
 from lxml import etree
 
 import smartfeeds
@@ -35,6 +36,7 @@ from smartfeeds.store.sqlite import SqliteStore, hop
 FEED = "comments"
 ITEMS = 200
 PAGE = 50
+IN_FLIGHT = 20  # connections, each with a request
 FEW = 100  # requests; three times as many are compared with them
 DEAREST = 20  # modules that a failure names
 _PACKAGE = str(Path(smartfeeds.__file__).parent)
@@ -149,9 +151,18 @@ class HttpWork:
         await asyncio.get_running_loop().run_in_executor(self.client, _exchange, port, requests)
 
 
+def without_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes batches end by their size alone: counting makes everything slow."""
+    monkeypatch.setattr("smartfeeds.xmpp.stream.SLICE_S", 3_600.0)
+    monkeypatch.setattr("smartfeeds.xmpp.turns.COSTLY_S", 3_600.0)
+    for budget in ("batches.READ_BUDGET_S", "batches.WRITE_BUDGET_S", "sql_store.SLOW_WRITE_S", "sqlite.SLOW_READ_S"):
+        monkeypatch.setattr(f"smartfeeds.store.{budget}", 3_600.0)
+
+
 @asynccontextmanager
-async def http_work(folder: Path) -> AsyncIterator[HttpWork]:
+async def http_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpWork]:
     """A service with a feed of 200 items of 1 KB, and a client."""
+    without_time(monkeypatch)
     sections: dict[str, Any] = {
         "component": {"jid": _DOMAIN, "link": "off", "secret": "secret"},
         "store": {"url": f"sqlite:///{folder}/feeds.db"},
@@ -230,20 +241,32 @@ async def counting(connections: Sequence[aiosqlite.Connection]) -> AsyncIterator
 
 
 def _exchange(port: int, requests: Sequence[bytes]) -> None:
-    """Sends each request when the response to the one before it has arrived. Raises AssertionError for an error."""
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        data = b""
-        for request in requests:
-            connection.sendall(request)
-            while (end := data.find(b"\r\n\r\n")) < 0:
-                data += _read(connection)
-            head, data = data[:end].decode(), data[end + 4 :]
-            assert head.startswith("HTTP/1.1 200 "), head
-            length = int(head.partition("Content-Length: ")[2].partition("\r\n")[0])
-            while len(data) < length:
-                data += _read(connection)
-            assert data.count(b"item-") == PAGE, data[:500]
-            data = data[length:]
+    """Sends requests in rounds, one over each connection, and waits for the responses of a round before the next one.
+
+    Raises AssertionError for an error.
+    """
+    with ExitStack() as stack:
+        connections = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(IN_FLIGHT)]
+        for start in range(0, len(requests), IN_FLIGHT):
+            part = requests[start : start + IN_FLIGHT]
+            for connection, request in zip(connections, part, strict=False):
+                connection.sendall(request)
+            for connection, _ in zip(connections, part, strict=False):
+                _receive(connection)
+
+
+def _receive(connection: socket.socket) -> None:
+    """Reads a response."""
+    data = b""
+    while (end := data.find(b"\r\n\r\n")) < 0:
+        data += _read(connection)
+    head, data = data[:end].decode(), data[end + 4 :]
+    assert head.startswith("HTTP/1.1 200 "), head
+    length = int(head.partition("Content-Length: ")[2].partition("\r\n")[0])
+    while len(data) < length:
+        data += _read(connection)
+    assert len(data) == length
+    assert data.count(b"item-") == PAGE, data[:500]
 
 
 def _read(connection: socket.socket) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from budgets.support_http import Counts, PageWork, counting
+from budgets.support_http import Counts, PageWork, counting, without_time
 from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.store.sqlite import SqliteStore
@@ -157,12 +157,7 @@ class XmppWork:
 async def xmpp_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[XmppWork]:
     """A service and its server. The filter index is brought forward by the test alone."""
     monkeypatch.setattr("smartfeeds.delivery.indexing.INDEX_REST_S", 3_600.0)
-    # Batches end by their size alone: counting makes everything slow.
-    for budget in ("xmpp.stream.SLICE_S", "store.batches.READ_BUDGET_S", "store.batches.WRITE_BUDGET_S"):
-        monkeypatch.setattr(f"smartfeeds.{budget}", 3_600.0)
-    for limit in ("sql_store.SLOW_WRITE_S", "sqlite.SLOW_READ_S"):
-        monkeypatch.setattr(f"smartfeeds.store.{limit}", 3_600.0)
-    monkeypatch.setattr("smartfeeds.xmpp.turns.COSTLY_S", 3_600.0)
+    without_time(monkeypatch)
     server = PlayedServer()
     sections: dict[str, Any] = {
         "component": {"jid": DOMAIN, "secret": "secret", "host": "127.0.0.1", "port": server.port},

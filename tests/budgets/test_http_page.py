@@ -11,8 +11,8 @@ import pytest
 
 from budgets.support_http import http_work
 
-# For other versions of the libraries.
-MARGIN = 1.02
+# For other versions of the libraries, and because the requests of a round may be read in several pieces.
+MARGIN = 1.04
 
 
 class Budget(NamedTuple):
@@ -26,12 +26,14 @@ class Budget(NamedTuple):
 @pytest.mark.parametrize(
     ("accept", "budget"),
     [
-        pytest.param("application/atom+xml", Budget(442, 42, 5), id="atom"),
-        pytest.param("application/json", Budget(409, 38, 5), id="json"),
+        pytest.param("application/atom+xml", Budget(363, 38, 1), id="atom"),
+        pytest.param("application/json", Budget(326, 34, 1), id="json"),
     ],
 )
-async def test_a_page_stays_within_its_budget(tmp_path: Path, accept: str, budget: Budget) -> None:
-    async with http_work(tmp_path) as work:
+async def test_a_page_stays_within_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accept: str, budget: Budget
+) -> None:
+    async with http_work(tmp_path, monkeypatch) as work:
         page = await work.of_page(accept)
     within = (
         page.calls <= budget.calls * MARGIN

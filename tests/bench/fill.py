@@ -12,9 +12,9 @@ from pathlib import Path
 
 from bench import stanzas
 from smartfeeds.core.consumers import PUSH
-from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.model import Affiliation, Item, Mark, Node, NodeKind, Subscription, SubscriptionState
 from smartfeeds.core.options import NodeOptions
+from smartfeeds.core.position import format_cursor
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import Order
 from smartfeeds.formats.atom import read_traits

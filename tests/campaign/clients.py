@@ -15,7 +15,7 @@ import aiohttp
 from campaign.checker import RECOVERY_S
 from campaign.history import DELETED, Event, History, Kind, Shown, Status, digest_of
 from campaign.service import NODE
-from smartfeeds.core.cursor import parse_cursor
+from smartfeeds.core.position import parse_cursor
 from smartfeeds.core.times import parse_time
 
 REQUEST_S = 20.0

@@ -6,8 +6,8 @@ Each function changes the code of the process that calls it, which is a fork mad
 from collections.abc import Callable, Iterable
 
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node
+from smartfeeds.core.position import Cursor
 from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.cluster.lock_session import LockSession
 from smartfeeds.features.cluster.shards import Members

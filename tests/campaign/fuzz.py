@@ -17,9 +17,8 @@ from campaign.pieces import Piece, Task, judged
 from campaign.report import INPUTS
 from smartfeeds.app.documents import read_document
 from smartfeeds.app.sides import feed_forms
-from smartfeeds.core.cursor import canonical_cursor, is_canonical, parse_cursor
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.position import parse_position
+from smartfeeds.core.position import canonical_cursor, is_canonical, parse_cursor, parse_position
 from smartfeeds.core.times import parse_time
 from smartfeeds.core.view import BARE, CREATED, canonical, from_canonical, parse_view
 from smartfeeds.errors import SmartfeedsError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from campaign.history import DELETED, Event, History, Kind, Status, digest_of
 from campaign.service import NODE
-from smartfeeds.core.cursor import parse_cursor
+from smartfeeds.core.position import parse_cursor
 from support.client import log_in
 from support.component import NS
 from support.relay import Relay

@@ -11,13 +11,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from smartfeeds.core.cursor import format_cursor, is_canonical, matches, parse_cursor
 from smartfeeds.core.filters import FILTERS, EntryMeta, LastChange, entry_facets
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import OPTIONS, NodeOptions, OptionLimits
 from smartfeeds.core.page import ResultSetRequest, plan
-from smartfeeds.core.position import parse_position
+from smartfeeds.core.position import format_cursor, is_canonical, matches, parse_cursor, parse_position
 from smartfeeds.core.suboptions import SUBSCRIBE_OPTIONS
 from smartfeeds.core.suboptions import apply as apply_subscription
 from smartfeeds.core.text import attribute, escape, is_xml_text, words

@@ -8,10 +8,9 @@ import pytest
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import AlreadySent, Reply, early_writer, has_begun, invite_body
 from smartfeeds.http.server import Handler, HttpListener
 from smartfeeds.http.settings import HttpSettings
-from smartfeeds.http.wire import AlreadySent, early_writer, has_begun, invite_body
 from support.raw import connected, request
 
 HELLO = Reply(b"hello", "text/plain")

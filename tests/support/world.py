@@ -18,11 +18,11 @@ from lxml import etree
 
 from smartfeeds.app.opening import all_use_cases
 from smartfeeds.core.consumers import PUSH
-from smartfeeds.core.cursor import SPAN
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import KIND, FormFields
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.position import SPAN
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming

@@ -47,7 +47,8 @@ _CLOSED = {
 class Access:
     """What one actor may do on one node (`service.context.access_of`). `rights` are those of the affiliation.
 
-    `may_publish`: the affiliation or the publish model lets the actor publish (xep-map 132).
+    `may_publish`: the affiliation or the publish model lets the actor publish (xep-map 132). `may_read`: there is no
+    `reading_error`.
 
     `subscription` is the best state among the actor's subscriptions. It is NONE where `depends_on_subscription` is
     false, because it would not change any answer. `is_contact` says whether the actor is a contact of the service.
@@ -60,12 +61,14 @@ class Access:
     is_contact: bool = False
     rights: Rights = field(init=False, repr=False, compare=False)
     may_publish: bool = field(init=False, repr=False, compare=False)
+    may_read: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Many requests share an access, so what most of them ask is found once.
         rights = RIGHTS[self.affiliation]
         object.__setattr__(self, "rights", rights)
         object.__setattr__(self, "may_publish", self._may_publish() if rights.publish is None else rights.publish)
+        object.__setattr__(self, "may_read", self.reading_error is None)
 
     @property
     def depends_on_contact(self) -> bool:

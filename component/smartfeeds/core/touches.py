@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from smartfeeds.core.cursor import Cursor
+from smartfeeds.core.position import Cursor
 
 
 class Touch(NamedTuple):

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.core.cursor import MAX_GROUP, format_cursor
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeState, Slice
+from smartfeeds.core.position import MAX_GROUP, format_cursor
 from smartfeeds.core.view import Order, View
 from smartfeeds.delivery.deliverer import ConsumerPosition
 from smartfeeds.service.context import Context, check_expired

@@ -21,7 +21,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.queries import read_fields
-from smartfeeds.http.wire import invite_body
+from smartfeeds.http.replies import invite_body
 from smartfeeds.sync.record import MAX_CONFLICTS
 from smartfeeds.texts import N_
 

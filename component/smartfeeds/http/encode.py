@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import quote
 
-from smartfeeds.core.cursor import SPAN, canonical_cursor
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import SSE
+from smartfeeds.core.position import SPAN, canonical_cursor
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import Order
 from smartfeeds.formats.activity import write_activity

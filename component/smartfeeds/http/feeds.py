@@ -34,10 +34,9 @@ from smartfeeds.http.queries import (
     FeedQuery,
     read_query,
 )
-from smartfeeds.http.replies import Reply, access_headers
+from smartfeeds.http.replies import Reply, access_headers, early_writer
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
-from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
 # Each change of a feed makes its cached pages useless, so a larger cache would have more pages that nobody gets again.

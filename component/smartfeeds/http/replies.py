@@ -1,18 +1,24 @@
 """Responses as values: a status, headers and bytes.
 
 aiohttp's `web.Response` can be sent once, for one request. A `Reply` is cached, shared by held pulls, and written as
-raw bytes.
+raw bytes: they bypass aiohttp's writer, so 10,000 held pulls get theirs in one pass before any of them ends.
+
+Only this module and `server.HttpConnection` depend on aiohttp's internals; tests/protocol/test_aiohttp_contract.py
+checks them. aiohttp counts the bytes that its writer sent in `output_size`, so a response that has begun can be
+recognised.
 """
 
 import gzip
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
+from typing import Final
 
 from aiohttp import HttpVersion11, web
+from aiohttp.abc import AbstractStreamWriter
 
 GZIP_FROM_BYTES = 1_024
 GZIP_LEVEL = 4
@@ -76,7 +82,7 @@ class Reply:
         return web.Response(status=self.status, body=body, headers=self.all_headers())
 
     def raw(self) -> bytes:
-        """The whole response for a connection that stays open (HTTP/1.1). The head is made once: see `wire`."""
+        """The whole response for a connection that stays open (HTTP/1.1). The head is made once."""
         if not self._head:
             head = [f"HTTP/1.1 {self.status.value} {self.status.phrase}"]
             head += [f"{name}: {value}" for name, value in self.all_headers().items()]
@@ -114,3 +120,51 @@ async def begin_stream(request: web.BaseRequest, media_type: str, headers: Mappi
 @lru_cache(1)
 def _date(second: int) -> bytes:
     return formatdate(second, usegmt=True).encode()
+
+
+class AlreadySent(web.StreamResponse):
+    """A placeholder for a response whose bytes were sent already."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:  # noqa: ARG002
+        """Sends nothing."""
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Sends nothing."""
+
+    @property
+    def keep_alive(self) -> bool | None:
+        """True: `early_writer` accepts only connections that stay open."""
+        return True
+
+
+# One for all: aiohttp changes nothing of it.
+ALREADY_SENT: Final = AlreadySent()
+
+
+def early_writer(request: web.BaseRequest) -> Callable[[bytes], None] | None:
+    """A function that writes a whole response at once; the handler then returns `ALREADY_SENT`.
+
+    None if the connection is closed, or will be closed after the response and needs a header that says so (HTTP/1.0,
+    `Connection: close`).
+    """
+    if request.transport is None or not request.keep_alive or request.version < HttpVersion11:
+        return None
+    return partial(_write, request)
+
+
+def _write(request: web.BaseRequest, data: bytes) -> None:
+    if request.transport is not None:
+        request.transport.write(data)
+        request.writer.output_size += len(data)
+
+
+def has_begun(request: web.BaseRequest) -> bool:
+    """Whether a part of the response was sent."""
+    return request.writer.output_size > 0
+
+
+async def invite_body(request: web.BaseRequest) -> None:
+    """Tells a client that waits for 100 (Continue) to send its body (RFC 9110 10.1.1). The response has not begun."""
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0

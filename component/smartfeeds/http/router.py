@@ -25,8 +25,7 @@ from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import METHODS, Operation
 from smartfeeds.http.page_writer import PageWriter
 from smartfeeds.http.paths import PathTemplate, decode_value, first_segment, no_such_name
-from smartfeeds.http.replies import Reply
-from smartfeeds.http.wire import ALREADY_SENT, early_writer, has_begun
+from smartfeeds.http.replies import ALREADY_SENT, Reply, early_writer, has_begun
 
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
 CORS_AGE_S = 86_400

@@ -22,8 +22,8 @@ from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.http.calls import is_within, networks_of, peer_of
 from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.quotas import Quota
+from smartfeeds.http.replies import has_begun
 from smartfeeds.http.settings import HttpSettings
-from smartfeeds.http.wire import has_begun
 from smartfeeds.service.networks import network_of
 
 BACKLOG = 1_024

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
@@ -26,7 +26,6 @@ from smartfeeds.http.settings import HttpSettings
 from smartfeeds.http.side import Backend, HttpSide, SiteTools, authenticator_of, links_of, page_writer_of, resources
 from smartfeeds.http.streams import Streams
 from smartfeeds.parts import Parts
-from smartfeeds.service.answers import ask
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import FeedPage, PullFeed
 
@@ -40,7 +39,7 @@ class Site:
         self, settings: HttpSettings, backend: Backend, health: Health, observe: Observe, sides: Sequence[HttpSide[Any]]
     ) -> None:
         handle, domain, parts, forms = backend.handle, backend.domain, backend.parts, backend.forms
-        self._pull: Callable[[PullFeed], Awaitable[FeedPage]] = partial(ask, handle, kind=FeedPage)
+        self._pull = cast("Callable[[PullFeed], Awaitable[FeedPage]]", handle)  # the answer to this request
         encoder = Encoder()
         links = links_of(sides, parts)
         authenticator = authenticator_of(sides, handle, backend.bodies, domain, parts)

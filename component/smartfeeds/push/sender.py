@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from smartfeeds.core.consumers import Consumer, held_consumer
-from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.model import QUIET, RELEASE, TRANSIENT_ITEM, Mark, Node, NodeEvent, NodeState, Subscription
+from smartfeeds.core.position import format_cursor
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import (

@@ -12,9 +12,8 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from smartfeeds.core.attachment_names import GOVERNED
-from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.position import cursors_in
+from smartfeeds.core.position import Cursor, cursors_in
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import split_name
 from smartfeeds.errors import StoreError

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind, Slice
 from smartfeeds.core.page import PagePlan
-from smartfeeds.core.position import AtCursor, AtItem, parse_position
+from smartfeeds.core.position import MAX_GROUP, SPAN, AtCursor, AtItem, Cursor, format_cursor, matches, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError

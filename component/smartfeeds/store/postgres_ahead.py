@@ -9,7 +9,7 @@ change only under the lock. Numbers of items are drawn after it too, because the
 from collections import defaultdict
 from collections.abc import Sequence
 
-from smartfeeds.core.cursor import MAX_GROUP
+from smartfeeds.core.position import MAX_GROUP
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import ANYTHING, Order
 from smartfeeds.store.engine import AheadRows

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from smartfeeds.client.change import ReceivedItem
 from smartfeeds.client.events import PageReceived, PageRequest, PushReceived
-from smartfeeds.core.cursor import Cursor, format_cursor, parse_cursor
+from smartfeeds.core.position import Cursor, format_cursor, parse_cursor
 from smartfeeds.core.view import Order
 
 

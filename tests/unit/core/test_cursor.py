@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.cursor import (
+from smartfeeds.core.position import (
     Cursor,
     canonical_cursor,
     checksum,

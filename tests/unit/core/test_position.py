@@ -2,12 +2,12 @@
 
 import pytest
 
-from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.position import (
     MAX_UID_BYTES,
     AtCursor,
     AtItem,
     AtTime,
+    Cursor,
     PagePosition,
     cursors_in,
     kinds_of_positions,

@@ -7,13 +7,12 @@ XEP-0313 and the filters of views. A query of the bare node contains no deleted 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.cursor import MAX_GROUP, matches
 from smartfeeds.core.filters import FILTERS
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Edge, Item, Node, Slice
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.page import PagePlan, ResultSetRequest
-from smartfeeds.core.position import AtCursor, AtItem, parse_position
+from smartfeeds.core.position import MAX_GROUP, AtCursor, AtItem, matches, parse_position
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError

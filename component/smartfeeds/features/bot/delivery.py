@@ -17,9 +17,9 @@ from functools import partial
 
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.consumers import Consumer, SentBatch
-from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Mark, Node, Subscription, SubscriptionState
+from smartfeeds.core.position import MAX_GROUP
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order, Standing, from_canonical
 from smartfeeds.delivery.deliverer import (

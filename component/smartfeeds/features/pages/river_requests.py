@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from smartfeeds.core.access import READERS
 from smartfeeds.core.attachment_names import is_listed
-from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Node, NodeKind, NodeState, Slice
 from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.options import AccessModel
+from smartfeeds.core.position import MAX_GROUP
 from smartfeeds.core.view import BARE, Order, View
 from smartfeeds.features.pages import river_rows
 from smartfeeds.features.pages.river import EntryPlace

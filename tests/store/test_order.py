@@ -8,9 +8,10 @@ import pytest
 
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import BARE
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import Again, WriteTx
 from smartfeeds.store.sqlite import SqliteStore
+from smartfeeds.store.sqlite_engine import SqliteEngine
 from store.values import add_feed, ids, item
 
 ANNE, BOB = "anne@x", "bob@x"
@@ -159,3 +160,29 @@ async def test_report_that_fails_is_an_error_of_its_caller_only(sqlite: SqliteSt
 
     assert isinstance(results[0], ValueError) and results[1] == "b"
     assert await stored(sqlite) == "a b"
+
+
+@pytest.mark.parametrize("statement", ["begin", "commit"])
+async def test_work_ends_with_the_transaction_that_fails(
+    sqlite: SqliteStore, journal: Journal, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """The part that would follow must not run, nor the part before it a second time."""
+    execute = getattr(SqliteEngine, statement)
+    commits: list[list[str]] = []
+
+    def fail_after_the_first(engine: SqliteEngine) -> None:
+        if commits:
+            raise StoreError("the disk is full")
+        execute(engine)
+
+    monkeypatch.setattr(SqliteEngine, statement, fail_after_the_first)
+    with pytest.raises(StoreError, match="full"):
+        await sqlite.write(
+            journal.work("a1", journal.work("a2", journal.work("a3"))),
+            turn=ANNE,
+            on_commit=lambda: commits.append(journal.runs.copy()),
+        )
+    monkeypatch.undo()
+
+    assert commits == [["a1"]] and "a3" not in journal.runs
+    assert await stored(sqlite) == "a1"

@@ -103,6 +103,10 @@ class Work:
         self.again = outcome if isinstance(outcome, Again) else None
         self.spent_s += perf_counter() - began_s
 
+    def fail(self, error: BaseException) -> None:
+        """Ends the work with an error: its last part was not committed, so what follows it must not run."""
+        self.result, self.error, self.again = None, error, None
+
     def step(self, tx: Any) -> object:
         """Does the first part in a transaction, in the thread of the store."""
         raise NotImplementedError

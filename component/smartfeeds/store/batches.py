@@ -146,5 +146,5 @@ def _retry_reason(error: BaseException) -> str:
 
 def _fail(works: list[Work], error: StoreError | OverBudgetError) -> int:
     for work in works:
-        work.result, work.error = None, error
+        work.fail(error)
     return len(works)

@@ -280,7 +280,7 @@ class WorkQueue:
                 try:
                     work.committed()
                 except Exception as error:  # noqa: BLE001 - the queue must serve the other works
-                    work.error, work.again = error, None
+                    work.fail(error)
             if work.again is not None:
                 self._waiting.go_on(work, work.again.work)
             elif self._overflow is not None and isinstance(work.error, OverBudgetError):
@@ -296,12 +296,12 @@ class WorkQueue:
         try:
             overflow.submit(work)
         except StoreError as error:
-            work.error = error
+            work.fail(error)
             _end(work)
 
     def _fail(self, works: list[Work], error: BaseException) -> None:
         for work in works:
-            work.error = error
+            work.fail(error)
             _end(work)
 
 

@@ -41,7 +41,7 @@ from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
 from smartfeeds.service.use_cases import UseCases
-from smartfeeds.store.base import Again, ReadTx, Store, Work, WriteTx
+from smartfeeds.store.base import Again, ReadTx, Store, Work, WriteTx, settle
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
 T = TypeVar("T")
@@ -172,7 +172,7 @@ class FeedService:
     async def handle(self, request: r.Request) -> Answer:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.submit(request, partial(_settle, future)).future = future
+        self.submit(request, partial(settle, future)).future = future
         return await future
 
     def submit(self, request: r.Request, finish: Finish) -> Work:
@@ -245,7 +245,7 @@ class FeedService:
         run after the last step. `touch` names what the first step will look up (see `Store.write`).
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        write = _Write(self, work, None, partial(_settle, future), turn, touch)
+        write = _Write(self, work, None, partial(settle, future), turn, touch)
         write.future = future
         self.store.submit_write(write)
         return await future
@@ -270,18 +270,6 @@ class FeedService:
     def _announce(self) -> None:
         changed, self._changed = self._changed, set()
         self._on_change(changed)
-
-
-def _settle(future: "asyncio.Future[T]", answer: T, error: BaseException | None) -> None:
-    """Passes an answer or an error to who waits for it."""
-    if future.done():
-        return
-    if error is None:
-        future.set_result(answer)
-    elif isinstance(error, asyncio.CancelledError):
-        future.cancel()
-    else:
-        future.set_exception(error)
 
 
 class _Read(Work):

@@ -119,6 +119,21 @@ class Work:
         raise NotImplementedError
 
 
+def settle(future: "asyncio.Future[Any]", result: object, error: BaseException | None) -> None:
+    """Passes the result of a work, or its error, to the caller that waits, unless it was cancelled."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    elif isinstance(error, asyncio.CancelledError):
+        future.cancel()
+    elif isinstance(error, StopIteration):
+        # A future refuses it, and the caller would wait for ever.
+        future.set_exception(RuntimeError("a work raised StopIteration"))
+    else:
+        future.set_exception(error)
+
+
 class OpenMode(Enum):
     """How a store is opened.
 

@@ -17,7 +17,7 @@ from typing import Any
 from smartfeeds.core.fairness import FairOrder, Share, Shares
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import Work
+from smartfeeds.store.base import Work, settle
 from smartfeeds.store.engine import OverBudgetError
 
 # The cost of a work before its time is known: less than any work takes, and enough for senders of equal cost to
@@ -54,14 +54,7 @@ class _Call(Work):
             self._on_commit()
 
     def ended(self) -> None:
-        if self.error is None:
-            self.future.set_result(self.result)
-        elif isinstance(self.error, asyncio.CancelledError):
-            self.future.cancel()
-        elif isinstance(self.error, StopIteration):
-            self.future.set_exception(RuntimeError("a work raised StopIteration"))
-        else:
-            self.future.set_exception(self.error)
+        settle(self.future, self.result, self.error)
 
 
 # Runs works in order on one connection. It returns how many of them it has run, at least one. Only the last of them may

@@ -33,7 +33,7 @@ from smartfeeds.formats.xml import parse_payload
 from smartfeeds.push.sender import PushForms, PushSender
 from smartfeeds.push.side import PushSide
 from smartfeeds.service import requests as r
-from smartfeeds.service.context import Policy
+from smartfeeds.service.context import Context, Policy, check_admitted
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Answer
@@ -312,6 +312,28 @@ class World:
         result = await self.store.write(lambda tx: work(tx, context))
         self.service._on_change(context.changed)
         return result
+
+    def run(self, tx: WriteTx, context: Context, request: r.Request) -> object:
+        """Runs the first step of a request for a node of users in a transaction, as the service does."""
+        check_admitted(tx, context.policy, request.actor)
+        _, function = {**self.service.use_cases.reads, **self.service.use_cases.writes}[type(request)]
+        return function(tx, context, request=request)
+
+    async def in_one_transaction(self, *requests: r.Request) -> list[str]:
+        """Runs requests as those of a group that is committed at once. Returns `ok` or a condition for each."""
+
+        def work(tx: WriteTx, context: Context) -> list[str]:
+            outcomes = []
+            for request in requests:
+                try:
+                    self.run(tx, context, request)
+                except FeedError as error:
+                    outcomes.append(error.condition.value)
+                else:
+                    outcomes.append("ok")
+            return outcomes
+
+        return await self.service.write(work)
 
     async def crash(self) -> None:
         """The process dies: whatever was not written is lost. Another one starts over the same store."""

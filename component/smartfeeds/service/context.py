@@ -250,9 +250,9 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     """
     if node.options.item_expire is not None:
         check_expired(tx, context, node)
-    # The works of a transaction that ask for the same share one answer. Affiliations, subscriptions and options change
-    # the audience number of their node. Leases of subscriptions and contacts of the service do not, so an answer that
-    # depends on them is not shared, nor one that depends on another node.
+    # The works of a transaction that ask for the same share one answer. Affiliations and options change the audience
+    # number of their node. An answer that depends on subscriptions is not shared, because their leases end and they
+    # belong to resources, nor one that depends on another node. Contacts count only where subscriptions count, too.
     key = node.node_no, actor.bare_text
     at_audience, known = tx.accesses.get(key, (-1, NO_ACCESS))
     if at_audience == node.audience and known.options is node.options:
@@ -261,7 +261,7 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     if governor is not None and governor is not node:
         check_expired(tx, context, governor)  # the attachments of its items go with them
     access = recipient_access(tx, context, node, actor)
-    if governor is node and not (access.depends_on_subscription or access.depends_on_contact):
+    if governor is node and not access.depends_on_subscription:
         tx.accesses[key] = node.audience, access
     return access
 

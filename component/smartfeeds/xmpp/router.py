@@ -152,10 +152,13 @@ class _RequestRun(StanzaWork):
         """Passes the request to what handles it. It may end before this returns."""
         router, request = self._router, self.request
         handle = router.handlers.get(type(request))
-        if handle is None:
-            router.service.submit(request, self.finish)
-        else:
-            router.tasks.start(handle(request), self.finish)
+        try:
+            if handle is None:
+                router.service.submit(request, self.finish)
+            else:
+                router.tasks.start(handle(request), self.finish)
+        except Exception as fault:  # noqa: BLE001  the request would have no answer, and its sender no further one
+            self.finish(None, fault)
 
     def finish(self, answer: object, error: BaseException | None) -> None:
         """Sends the response, unless the request came in a message, and ends the request. Raises nothing."""
@@ -320,7 +323,7 @@ class StanzaRouter:
         return self._stanzas.rooms is not None and self._stanzas.rooms.is_in(sender.bare)
 
     def _begin(self, iq: IncomingIq, read: Reader, payload: Element) -> bool | StanzaWork:
-        """Reads a request and starts its task."""
+        """Reads a request and starts it."""
         request: r.Request | bytes | None = None
         try:
             request = read(payload, iq.sender.jid, iq.address.bare)

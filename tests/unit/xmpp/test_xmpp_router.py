@@ -364,6 +364,25 @@ async def test_router_stanza_that_was_not_admitted_and_cannot_be_answered_is_dro
     assert asked.observed == [("unread", "dropped", 0.0)]
 
 
+async def test_router_service_that_fails_at_once_ends_its_request_only() -> None:
+    """The next request of the sender, which waits for it, is answered, too."""
+    asked = Asked(answering(r.EmptyResult()))
+    submit = asked.submit
+
+    def fail_for_pulls(request: r.Request, finish: Finish) -> None:
+        if isinstance(request, r.Pull):
+            raise ValueError("touch")
+        submit(request, finish)
+
+    asked.submit = fail_for_pulls  # type: ignore[method-assign]
+    retract = f"<pubsub xmlns='{PS}'><retract node='n'><item id='a'/></retract></pubsub>"
+    with capture_logs() as logs:
+        assert await asked.offer(iq(), iq(retract, "set"), iq(), iq(retract, "set")) == [True] * 4
+
+    assert [parse(data).get("type") for data in asked.sent] == ["error", "result", "error", "result"]
+    assert [entry["event"] for entry in logs] == ["request_failed"] * 2
+
+
 async def test_router_cancelled_request_is_not_answered() -> None:
     async def handle(_request: r.Request) -> object:
         raise asyncio.CancelledError

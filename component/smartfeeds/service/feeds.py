@@ -121,17 +121,18 @@ class RequestTasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, answer: Awaitable[object], finish: Finish) -> None:
-        """Waits for the answer to a request in a task of its own, and calls `finish`."""
+    def start(self, answer: Awaitable[object], finish: Finish) -> asyncio.Task[None]:
+        """Waits for the answer to a request in a task of its own, and calls `finish`. Returns the task."""
         task = asyncio.get_running_loop().create_task(_finish_with(answer, finish))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 async def _finish_with(awaited: Awaitable[object], finish: Finish) -> None:
     try:
         answer = await awaited
-    except asyncio.CancelledError as error:  # the process ends
+    except asyncio.CancelledError as error:  # the caller is gone, or the process ends
         finish(None, error)
         raise
     except Exception as error:  # noqa: BLE001  `finish` tells it as its kind demands
@@ -299,7 +300,9 @@ class _Read(Work):
     def ended(self) -> None:
         if isinstance(self.result, IndexFirst) or isinstance(self.error, OverdueItems):
             again = self._service.read_on(self.step_in, self.context, self.turn, self.touch)
-            self._service.tasks.start(again, self._pass_on)
+            task = self._service.tasks.start(again, self._pass_on)
+            if self.future is not None:
+                self.future.add_done_callback(lambda _future: task.cancel())  # the caller may be gone before the end
         else:
             self._pass_on(self.result, self.error)
 

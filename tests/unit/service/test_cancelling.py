@@ -9,7 +9,7 @@ import pytest
 
 from smartfeeds.service.context import Context
 from smartfeeds.service.publishing import publish
-from smartfeeds.service.requests import Publish
+from smartfeeds.service.requests import Publish, Pull
 from smartfeeds.store.base import WriteTx
 from support.waiting import HANG_S, in_vain, wait_for
 from support.world import FEED, OWNER, SERVICE, World, draft, entry, jid
@@ -48,3 +48,31 @@ async def test_publish_of_a_cancelled_caller_wakes_the_deliveries(
 
     assert changes == [{node_no}]
     assert await world.ids_of(FEED) == "a"
+
+
+async def test_read_of_a_cancelled_caller_does_not_go_on_after_its_index(
+    world_on_disk: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The read begins anew when the filter index is up to date. Nobody waits for it any more."""
+    world = world_on_disk
+    await world.create()
+    await world.publish_all("a b c")
+    began, end = threading.Event(), threading.Event()
+    index = WriteTx.index_node
+
+    def index_slowly(tx: WriteTx, node_no: int, limit: int) -> int:
+        began.set()
+        assert end.wait(HANG_S), in_vain("the end of the index")
+        return index(tx, node_no, limit)
+
+    monkeypatch.setattr(WriteTx, "index_node", index_slowly)
+    caller = asyncio.create_task(world.pull(f"{FEED}?q=a"))
+    await asyncio.to_thread(began.wait)
+    tasks = list(world.service.tasks._tasks)
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    end.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert caller.cancelled()
+    assert world.service.answered[Pull] == 0

@@ -76,7 +76,7 @@ def write_state(
     `created_us` is the created key to give to a new item, if it is free and not in the future. The attachments of an
     item go with it, whatever deletes it.
     """
-    modified_us = max(context.now_us, node.last_modified_us + 1)  # as `next_key`
+    modified_us = next_key(node.last_modified_us, context.now_us)
     if node.options.sync_dialect == SSE:
         # The bounds of SSE have whole seconds and grow with each change (SSE-008, A-86), so the keys do, too.
         modified_us = -(-modified_us // US_PER_S) * US_PER_S
@@ -84,7 +84,7 @@ def write_state(
     sync_id = "" if state.sync_id == item_id else state.sync_id
     if existing is None:
         latest_key_us = modified_us if created_us is None else min(created_us, modified_us)
-        created_us = max(latest_key_us, node.last_created_us + 1)
+        created_us = next_key(node.last_created_us, latest_key_us)
         item = Item(
             0,
             item_id,

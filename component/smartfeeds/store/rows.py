@@ -211,14 +211,14 @@ def item_texts(item_id: str, publisher: str, sync_id: str) -> bytes:
 
 def item_values(item: Item) -> Row:
     """The values of an item for ITEM_ROW, without its number."""
-    texts = f"{item.id}\0{item.publisher}\0{item.sync_id}".encode("utf-8", "surrogatepass")  # as `item_texts`
+    texts = item_texts(item.id, item.publisher, item.sync_id)
     return (
         *item[1:_CHANGE],
         change_no(item),
         *item[_CHANGE + 1 : _NOTIFY],
         int(item.notify),
         *item[_NOTIFY + 1 : _LEFT],
-        crc32(item.payload) ^ crc32(texts) | (crc32(item.sync or b"") >> 1 << 32),  # as `checksum`, without a call
+        checksum(item.payload, item.sync or b"", texts),
     )
 
 

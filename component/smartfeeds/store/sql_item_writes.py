@@ -88,9 +88,7 @@ class ItemWrites(FileWrites, ItemReads):
         # Nearly all new items refer to no file.
         if old is not None or MARK in item.payload or (item.sync and MARK in item.sync):
             self._note_files(node_no, old, item)
-        row.stale = True
-        if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
-            self._unindex_from(row, item)
+        self._unindex_from(row, item)
         # What was looked up ahead and has changed is looked up again.
         ahead = self._ahead
         ahead.groups.clear()  # its key may be new

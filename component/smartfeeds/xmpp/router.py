@@ -383,7 +383,7 @@ class StanzaRouter:
             raise FeedError(Condition.NOT_ACCEPTABLE, "the response exceeds the size of a stanza; request less at once")
         for message in response.before:
             self._reply(message)
-        self._reply(b"<iq type='%b'%b>%b</iq>" % (response.kind, iq.head, response.body))  # as `envelope`
+        self._reply(envelope(response.kind, iq.head, response.body))
         for message in response.after:
             self._reply(message)
         return response.outcome

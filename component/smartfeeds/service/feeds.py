@@ -1,7 +1,7 @@
 """The service: the table of use cases, and the loops that run them as transactions of the store.
 
-Every wire passes typed requests to `FeedService.handle` and encodes the typed answers. `KERNEL` has one line for each
-type of request; features add theirs.
+Every wire passes typed requests to `FeedService.handle`, or to `submit` if it needs no task, and encodes the typed
+answers. `KERNEL` has one line for each type of request; features add theirs.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ _TOUCHED_ITEMS = 100
 _MAY_NAME_NODE = r.GetNodeInfo | r.GetItemIds | r.GetSubscriptions | r.GetAffiliations
 _COUNTED = r.CreateNode | r.EnsureNode | r.Subscribe
 
-# Receives the answer to a request, or the error in place of it. It raises nothing.
+# Receives the answer to a request, or the error in place of it. What it raises is only logged.
 Finish = Callable[[Any, BaseException | None], None]
 
 
@@ -179,7 +179,8 @@ class FeedService:
     def submit(self, request: r.Request, finish: Finish) -> Work:
         """Handles a request, and calls `finish` with the answer, or with FeedError or StoreError.
 
-        A request takes no task and no future of its own, because those would cost as much as all its statements.
+        The request has no task and no future, because those would cost as much as all its statements. The work is for
+        callers that set `Work.future`, so that it is not run for nobody.
         """
         kind = type(request)
         writes = self.use_cases.writes

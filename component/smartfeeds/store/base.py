@@ -1,12 +1,14 @@
 """The interface of a store: transactions with named operations.
 
-A use case of `service/` is a function over a transaction, run by `Store.read` or `Store.write`. So the rules are in one
-place, and a store manages rows only. The functions run in the store's own thread. They must not await, block, or use
-anything except the transaction and their arguments. A function that raises leaves no changes. It may run a second time
-from the start if the commit that it shared with others failed.
+A use case of `service/` is a function over a transaction. So the rules are in one place, and a store manages rows only.
+The functions run in the store's own thread. They must not await, block, or use anything except the transaction and
+their arguments. A function that raises leaves no changes. It may run a second time from the start if the commit that it
+shared with others failed.
 
-`Store.write` returns after the commit is durable. Several writes may share a commit (group commit); each of them is
-still atomic. A read sees one snapshot, which contains every write that was acknowledged before.
+`Store.read` and `Store.write` run a function for a task that waits. `Store.submit_read` and `Store.submit_write` run a
+`Work`, which gets its result by a call and needs no task. A write ends when its commit is durable. Several writes may
+share a commit (group commit); each of them is still atomic. A read sees one snapshot, which contains every write that
+was acknowledged before.
 """
 
 import asyncio
@@ -73,11 +75,11 @@ class Again(Exception):  # noqa: N818 - no error: the rest of a work
 
 
 class Work:
-    """A work that waits or runs, and its result or error afterwards.
+    """A function for a transaction that waits or runs, and its result or error afterwards.
 
-    `turn` names the requester, and `touch` what the first part will look up. `future` is what a caller waits for, None
-    if nobody waits: once it is done, the work is not run any more. A subclass says what runs (`step`) and what follows.
-    `spent_s` is the time of the last part.
+    `turn` names the requester, and `touch` what the first part will look up. `future` is that of a caller that may be
+    cancelled, None if there is none: once it is done, the work is not run any more. A subclass says what runs (`step`)
+    and what follows. `spent_s` is the time of the last part.
     """
 
     __slots__ = ("again", "error", "future", "rest", "result", "spent_s", "touch", "turn")
@@ -115,7 +117,7 @@ class Work:
         """A part was committed. Called in the event loop. What it raises becomes the error of the work."""
 
     def ended(self) -> None:
-        """The work has a result or an error. Called in the event loop, unless nobody waits any more. Raises nothing."""
+        """The work has a result or an error. Called in the event loop, unless `future` is done. It raises nothing."""
         raise NotImplementedError
 
 

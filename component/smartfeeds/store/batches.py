@@ -1,9 +1,9 @@
 """Batches of works on one connection: reads on a shared snapshot, writes with a shared commit.
 
 A work must leave no changes when it raises. Most works that raise have changed nothing yet and cost nothing. If one has
-changed something, its whole batch is rolled back and the works run again, each in a transaction of its own. Works are
-functions of the transaction, so running them twice is safe. A work runs again also after a `TransientError`: another
-process was in its way, or the connection was lost before the commit.
+changed something, its whole batch is rolled back and the works run again, each in a transaction of its own. Running a
+work twice is safe: what follows its commit is called by the queue, after the batch. A work runs again also after a
+`TransientError`: another process was in its way, or the connection was lost before the commit.
 """
 
 import time

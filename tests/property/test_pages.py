@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.view import View, change_of, parse_view, split_name
+from smartfeeds.core.view import View, parse_view, split_name
 from smartfeeds.formats.atom import tombstone
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.store.base import WriteTx
@@ -91,11 +91,10 @@ def model(rows: list[Row], name: str) -> list[str]:
 
     def inside(row: Row) -> bool:
         deleted = row.change == "deleted"
-        change = change_of(deleted=deleted, revision=1 if row.change == "new" else 2)
         if deleted and (not view.smart or filters.keys() & {"category", "q"}):
             return False
         return (
-            ("kind" not in filters or change.value in filters["kind"])
+            ("kind" not in filters or row.change in filters["kind"])
             and ("category" not in filters or row.category in filters["category"])
             and (not view.query or row.text in view.query)
         )

@@ -130,13 +130,6 @@ class Standing(Enum):
     __hash__ = object.__hash__
 
 
-def change_of(*, deleted: bool, revision: int) -> LastChange:
-    """Returns the last change of an item in this state."""
-    if deleted:
-        return LastChange.DELETED
-    return LastChange.NEW if revision == 1 else LastChange.EDITED
-
-
 def version_traits(content: Traits, publisher: str, *, deleted: bool, revision: int) -> Traits:
     """Returns the traits of a version. A deleted item has no `content` (SF-013), only its publisher and its kind."""
     change = LastChange.DELETED if deleted else LastChange.NEW if revision == 1 else LastChange.EDITED

@@ -22,7 +22,6 @@ from smartfeeds.core.view import (
     Traits,
     View,
     canonical,
-    change_of,
     from_canonical,
     matches,
     names_view,
@@ -241,12 +240,6 @@ def test_version_traits_add_publisher_and_kind_and_a_deleted_item_has_nothing_el
     assert edited == Traits(frozenset({"c:news", "k:edited", "p:bob@x"}), frozenset({"word"}))
     assert deleted == Traits(frozenset({"k:deleted", "p:bob@x"}))
     assert version_traits(NO_TRAITS, "", deleted=False, revision=1) == Traits(frozenset({"k:new"}))
-
-
-def test_change_of_an_item_is_new_edited_or_deleted() -> None:
-    assert change_of(deleted=True, revision=1) is LastChange.DELETED
-    assert change_of(deleted=False, revision=1) is LastChange.NEW
-    assert change_of(deleted=False, revision=2) is LastChange.EDITED
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from smartfeeds.xmpp.stanza_side import StanzaSide
     from smartfeeds.xmpp.stream import ComponentStream
 
-Work = Callable[[], Coroutine[None, None, None]]
+CoroutineFunction = Callable[[], Coroutine[None, None, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Process:
     """
 
     stop: Callable[[bool], object]
-    spawn: Callable[[Work, str], Callable[[], object]]
+    spawn: Callable[[CoroutineFunction, str], Callable[[], object]]
     sleep: Callable[[float], Awaitable[None]]
     readings: "Callable[[], Readings]"
     recent: "RecentRates"
@@ -86,19 +86,19 @@ class Host:
     send: Callable[[bytes], object]
     """Sends a stanza by the link of any process."""
     letters: "Letters"
-    """Read by the other processes on the database."""
+    """Carries messages to the other processes on the database."""
     limiter: "HostLimiter"
     """Bounds the requests to one host."""
     process: Process
-    """What runs all of it."""
+    """For features that stop the process, run work in it, or show its counts."""
     parts: "Parts"
-    """What the features that come before run."""
+    """The objects of `Running.parts` of the features in `needs`, by their type."""
     chat: "tuple[ChatTable, ...]"
     """The commands of all features in chats."""
     notifications: "StanzaSender"
     """Sends XMPP notifications while this process owns its feeds."""
     capabilities: "Callable[[], Caps]"
-    """Returns those that the service announces. For calls after the start."""
+    """Returns the capabilities that the service announces. For calls after the start."""
     is_available: Callable[[str], bool | None]
     """Whether a bare JID can receive messages, None if that is not known. For calls after the start."""
     answers_chat: Callable[[], bool]
@@ -107,32 +107,32 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs of a feature."""
+    """What a feature does in a running service."""
 
-    duties: tuple[tuple[str, Work], ...] = ()
-    """Works that one process at a time does, with their names. Each call returns a run."""
-    tasks: tuple[tuple[str, Work], ...] = ()
-    """Works that every process does, with their names."""
+    duties: tuple[tuple[str, CoroutineFunction], ...] = ()
+    """What one process at a time does, with names. A function is called again whenever this process takes it over."""
+    tasks: tuple[tuple[str, CoroutineFunction], ...] = ()
+    """What every process does, with names."""
     parts: tuple[object, ...] = ()
     """For other features and for handlers over HTTP, by their type."""
     clients: tuple["AbstractAsyncContextManager[object]", ...] = ()
     """Open from before the start until all deliveries have ended."""
-    start: Work | None = None
+    start: CoroutineFunction | None = None
     """Called when the store is open."""
-    stop: Work | None = None
+    stop: CoroutineFunction | None = None
     """Called at the end, before the link is closed."""
     online: Callable[[], object] | None = None
     """Called at once when the XMPP server has accepted the link."""
-    load: Work | None = None
+    load: CoroutineFunction | None = None
     """Reads what deliveries need, after `online`."""
-    resume: Work | None = None
+    resume: CoroutineFunction | None = None
     """Called after `load`, whenever the XMPP server has accepted the link."""
-    leave: Work | None = None
+    leave: CoroutineFunction | None = None
     """Called at the end, after the last response."""
     stanzas: "StanzaSide | None" = None
     """What it does with messages and presence."""
     push: "PushSide | None" = None
-    """What it knows of the recipients of notifications."""
+    """What it knows of recipients of notifications."""
     document_readers: "DocumentReaders | None" = None
     """The documents of the web that the store has to remember (`service.web_documents`)."""
     readings: Callable[[], Iterable[object]] | None = None
@@ -156,8 +156,9 @@ class Feature:
     commands: Mapping[str, str] = field(default_factory=dict)
     """The modules of its commands, by name. Each has a function `NAME_command`."""
     extends: Mapping[str, str] = field(default_factory=dict)
-    """For a command of the kernel, the function that adds to it, as `module:function`. It receives a `click.Command`
-    and returns one. Of several features the first one adds last."""
+    """For a command of the kernel, a function that adds options to it, as `module:function`. It receives a
+    `click.Command` and returns one. If several features extend a command, the function of the first feature is called
+    last."""
     use_cases: "Callable[[], UseCases] | None" = None
     """The requests that it answers."""
     hooks: "Callable[[], Hooks] | None" = None
@@ -183,7 +184,7 @@ class Feature:
     row_readers: "Callable[[], tuple[RowReader, ...]]" = tuple
     """How its rows are read, for `smartfeeds doctor`."""
     group: "Callable[[Settings, FeedService, ChangeNotifier, Spawn], Group] | None" = None
-    """Makes this process one of several on a database. One feature at most has it."""
+    """Makes this process one of several on a database. At most one feature has it."""
 
 
 def in_order(features: Iterable[Feature]) -> list[Feature]:

@@ -13,7 +13,7 @@ import structlog
 from smartfeeds import __version__, system
 from smartfeeds.app.background import BackgroundTasks
 from smartfeeds.app.config import Settings
-from smartfeeds.app.feature import Host, Process, Work, run_all
+from smartfeeds.app.feature import CoroutineFunction, Host, Process, run_all
 from smartfeeds.app.group import GroupLink, make_group
 from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
@@ -130,6 +130,7 @@ class App:
         self.parts.add(self.files)
         self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         process = Process(on_stop, self.tasks.spawn_operation, sleep, self._readings, self.recent)
+        # Features call the last three functions after the start. The names in them are bound below.
         host = Host(
             settings=settings,
             service=self.service,
@@ -205,7 +206,7 @@ class App:
         for name, work in self._duties():
             self.ownership.register(Duty(name, work, self.tasks.spawn))
 
-    def _duties(self) -> Iterator[tuple[str, Work]]:
+    def _duties(self) -> Iterator[tuple[str, CoroutineFunction]]:
         """Yields the works that one process at a time does."""
         yield "filter index", self._indexer.run
         for sweep in SWEEPS:
@@ -387,7 +388,7 @@ class App:
         """Reads what deliveries need, and starts those over XMPP from the marks."""
         loads = (running.load for running in self._running if running.load is not None)
         await asyncio.gather(*map(repeat_until_stored, loads))
-        resumes: tuple[Work, ...] = (
+        resumes: tuple[CoroutineFunction, ...] = (
             partial(self.dispatcher.resume, PUSH),
             *(running.resume for running in self._running if running.resume is not None),
         )

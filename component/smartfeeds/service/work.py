@@ -21,7 +21,7 @@ WORK_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OpenWork:
     """A piece of work. `subject` is the name of a node, or the bare JID of a person whose erasure has not ended.
 
     `kind` and `state` are words, `rest` is the number of items that are still to be done, None if nobody has counted
@@ -41,11 +41,11 @@ class ListWork(ListRequest):
     """The work on the nodes of an owner, or all work for an admin."""
 
 
-def list_work(tx: ReadTx, context: Context, request: ListWork) -> ListAnswer[Work]:
+def list_work(tx: ReadTx, context: Context, request: ListWork) -> ListAnswer[OpenWork]:
     """Purges, and then removals, that the actor may know of. At most WORK_SHOWN entries, in one page: purges and
     removals end within minutes, and erasures are rare."""
     purges = (
-        Work(purge_number(node.node_no), "purge", node.name, "retracting", node.live)
+        OpenWork(purge_number(node.node_no), "purge", node.name, "retracting", node.live)
         for purge in tx.open_purges()
         if (node := tx.node_by_no(purge.node_no)) is not None and manages(tx, context, request.actor, node)
     )
@@ -58,14 +58,14 @@ def purge_number(node_no: int) -> str:
     return f"p{node_no}"
 
 
-def _removals(tx: ReadTx) -> Iterator[Work]:
+def _removals(tx: ReadTx) -> Iterator[OpenWork]:
     for node_no in tx.deleted_nodes():
         node: Node | None = tx.node_by_no(node_no)
         if node is not None:
-            yield Work(f"r{node_no}", "removal", node.name, "removing")
+            yield OpenWork(f"r{node_no}", "removal", node.name, "removing")
 
 
-WORK: Resource[Work] = Resource(
+WORK: Resource[OpenWork] = Resource(
     "work",
     "piece of work",
     (

@@ -13,7 +13,7 @@ from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.resources import ListAnswer, ListRequest, Resource, reader
 from smartfeeds.service.standing import check_admin
 from smartfeeds.service.use_cases import UseCases
-from smartfeeds.service.work import WORK, WORK_SHOWN, Work
+from smartfeeds.service.work import WORK, WORK_SHOWN, OpenWork
 from smartfeeds.store.base import ReadTx
 
 _DIGEST_DIGITS: Final = 8
@@ -39,7 +39,7 @@ class ErasureShown(Answer):
     status: ErasureStatus
 
 
-def list_erasures(tx: ReadTx, context: Context, request: ListErasures) -> ListAnswer[Work]:
+def list_erasures(tx: ReadTx, context: Context, request: ListErasures) -> ListAnswer[OpenWork]:
     """Erasures, the newest first; none for users who are no admins."""
     if not is_admin(context.policy, request.actor):
         return ListAnswer(())
@@ -56,13 +56,13 @@ def get_erasure(tx: ReadTx, context: Context, request: GetErasure) -> ErasureSho
     return ErasureShown(_work(status.job).number, status)
 
 
-def _work(job: Erasure) -> Work:
+def _work(job: Erasure) -> OpenWork:
     number = f"e{job.digest.hex()[:_DIGEST_DIGITS]}"
-    return Work(number, "erasure", job.jid, job.phase.value, since_us=job.started_us)
+    return OpenWork(number, "erasure", job.jid, job.phase.value, since_us=job.started_us)
 
 
 # A part of the list of work: it has the same command.
-ERASURES: Resource[Work] = replace(WORK, read=reader(ListErasures))
+ERASURES: Resource[OpenWork] = replace(WORK, read=reader(ListErasures))
 USE_CASES = UseCases(
     reads={
         ListErasures: ("list_erasures", list_erasures),

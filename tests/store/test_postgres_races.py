@@ -24,8 +24,7 @@ from smartfeeds.formats.atom import read_traits
 from smartfeeds.service import nodes, subscriptions
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, Policy
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.touches import touch_of
+from smartfeeds.service.feeds import FeedService, _touch_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.telemetry import REGISTRY
@@ -283,7 +282,7 @@ async def decided_second(url: str, first: FeedService, second: FeedService, *req
         gate.wait()
         return answer
 
-    deciding = asyncio.create_task(first.write(work, touch=touch_of(requests[0])))
+    deciding = asyncio.create_task(first.write(work, touch=_touch_of(requests[0])))
     await gate.reached.wait()
     waiting = asyncio.create_task(second.handle(requests[1]))
     await until_waiting(url, waiting)

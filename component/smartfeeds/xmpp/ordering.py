@@ -24,13 +24,17 @@ class StoreAccess(Enum):
 
 
 class _Lane:
-    """The requests of one sender: the number that run, all of one kind of access, and the requests that wait."""
+    """The requests of one sender: the number that run, all of one kind of access, and the requests that wait.
 
-    __slots__ = ("access", "running", "waiting")
+    `due` are those that run, but are started in the next iteration of the event loop.
+    """
+
+    __slots__ = ("access", "due", "running", "waiting")
 
     def __init__(self, access: StoreAccess) -> None:
         self.access = access
         self.running = 1
+        self.due = 0
         self.waiting: deque[tuple[StoreAccess, Callable[[], None]]] = deque()
 
 
@@ -47,6 +51,9 @@ class RequestOrder:
             self._lanes[sender] = _Lane(access)
         elif lane.access is access and access is not StoreAccess.MIXED and not lane.waiting:
             lane.running += 1
+            if lane.due:
+                self._start_soon(lane, start)  # not before those that have waited
+                return
         else:
             lane.waiting.append((access, start))
             return
@@ -64,6 +71,14 @@ class RequestOrder:
             lane.access, start = lane.waiting.popleft()
             lane.running += 1
             # Not at once: a request that ends while it starts would call this method, one level deeper for each.
-            asyncio.get_running_loop().call_soon(start)
+            self._start_soon(lane, start)
         if not lane.running:
             del self._lanes[sender]
+
+    def _start_soon(self, lane: _Lane, start: Callable[[], None]) -> None:
+        lane.due += 1
+        asyncio.get_running_loop().call_soon(self._start, lane, start)
+
+    def _start(self, lane: _Lane, start: Callable[[], None]) -> None:
+        lane.due -= 1
+        start()

@@ -53,6 +53,20 @@ async def test_request_does_not_pass_those_that_wait() -> None:
     assert started == ["r", "w"]
 
 
+async def test_request_does_not_pass_those_that_are_about_to_start() -> None:
+    """A stanza may arrive in the iteration of the event loop in which a request ends and others may start."""
+    order = RequestOrder()
+    started: list[int] = []
+    for number, request in enumerate("rww"):
+        order.enter(ANNE, ACCESS[request], partial(started.append, number))
+    order.leave(ANNE)
+    for number, request in enumerate("wwr", 3):
+        order.enter(ANNE, ACCESS[request], partial(started.append, number))
+    await asyncio.sleep(0)
+
+    assert started == [0, 1, 2, 3, 4]
+
+
 async def test_senders_and_their_devices_do_not_wait_for_each_other() -> None:
     order = RequestOrder()
     started: list[str] = []

@@ -24,7 +24,9 @@ _INLINE = frozenset(
     {"a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q"}
     | {"s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"}
 )
-_KNOWN_CHARACTERS = 100  # all of these have fewer, with their namespace
+# All of these have fewer, with their namespace. Longer tags are not cached: nobody can fill the memory with them.
+_KNOWN_CHARACTERS = 100
+_OTHER = False, " "  # the effect of all other elements, and of comments and processing instructions
 # Whether a text whose format is not said is HTML.
 LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _MARKUP = re.compile(r"[<&]")
@@ -68,9 +70,9 @@ def without_long_tags(source: str) -> str:
 
 
 @lru_cache(256)
-def _effect_of(tag: object) -> tuple[bool, str]:
+def _effect_of(tag: str) -> tuple[bool, str]:
     """Returns whether the text of an element is not shown, and what is between its text and the text around it."""
-    name = tag.rpartition("}")[2].lower() if isinstance(tag, str) and len(tag) <= _KNOWN_CHARACTERS else "!"
+    name = tag.rpartition("}")[2].lower()
     return name in _SILENT, "" if name in _INLINE else " "
 
 
@@ -79,7 +81,8 @@ def markup_text(root: Element) -> str:
     parts: list[str] = []
     silent = 0
     for event, node in etree.iterwalk(root, events=("start", "end")):
-        is_silent, space = _effect_of(node.tag)
+        tag = node.tag
+        is_silent, space = _effect_of(tag) if isinstance(tag, str) and len(tag) <= _KNOWN_CHARACTERS else _OTHER
         if event == "start":
             silent += is_silent
             if not silent:

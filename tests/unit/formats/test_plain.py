@@ -1,8 +1,10 @@
 """Plain text out of markup."""
 
 import pytest
+from lxml import etree
 
-from smartfeeds.formats.plain import html_text, squeeze
+from smartfeeds.formats import plain
+from smartfeeds.formats.plain import html_text, markup_text, squeeze
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,15 @@ def test_html_text_is_what_a_reader_reads(source, text):
 
 def test_html_text_of_deep_markup_ends():
     assert "x" in html_text("<b>" * 20_000 + "x")
+
+
+def test_markup_text_remembers_no_long_names():
+    """The effects of elements are remembered, and authors choose their names."""
+    names = [f"b{number:03}{'x' * 40_000}" for number in range(20)]
+    plain._effect_of.cache_clear()
+
+    assert markup_text(etree.fromstring(f"<p>a{''.join(f'<{name}/>' for name in names)}<b>b</b></p>")) == "a b"
+    assert plain._effect_of.cache_info().currsize == len({"p", "b"})
 
 
 WORDS = "word " * 2_000

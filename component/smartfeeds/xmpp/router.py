@@ -157,7 +157,9 @@ class _RequestRun(StanzaWork):
                 router.service.submit(request, self.finish)
             else:
                 router.tasks.start(handle(request), self.finish)
-        except Exception as fault:  # noqa: BLE001  the request would have no answer, and its sender no further one
+        except Exception as fault:
+            if self.has_ended:
+                raise
             self.finish(None, fault)
 
     def finish(self, answer: object, error: BaseException | None) -> None:
@@ -179,9 +181,10 @@ class _RequestRun(StanzaWork):
             outcome = "cancelled"
         except Exception as fault:  # noqa: BLE001  the boundary: nothing internal reaches the wire
             outcome = router.fail(iq, router.incident(operation, fault))
-        router.observe(operation, outcome, router.clock() - self._began_s)
-        router.leave(self.sender)
-        self.end(spent_s)
+        finally:
+            router.observe(operation, outcome, router.clock() - self._began_s)
+            router.leave(self.sender)
+            self.end(spent_s)
 
 
 class StanzaRouter:

@@ -99,7 +99,7 @@ def encode_error(error: FeedError, request: type[Request] | None = None) -> byte
     row = STANZA_ERRORS[error.condition]
     kind = _TYPE_BY_REQUEST.get((error.condition, request), row.type)
     # The new address of a node is the text of the condition (RFC 6120 8.3.3.5).
-    address = f">{escape(error.uri)}</{row.condition}>" if error.uri else "/>"
+    address = f">{escape(error.uri)}</{row.condition}>" if error.uri and is_xml_text(error.uri) else "/>"
     parts = [f"<error type='{kind}'><{row.condition} xmlns='{STANZAS}'{address}"]
     if error.text and is_xml_text(error.text):
         parts.append(f"<text xmlns='{STANZAS}'>{escape(error.text)}</text>")

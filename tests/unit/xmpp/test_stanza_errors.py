@@ -51,6 +51,12 @@ def test_stanza_errors_unsupported_names_the_feature() -> None:
     )
 
 
+def test_stanza_errors_new_address_that_no_stanza_can_contain_is_left_out() -> None:
+    gone = FeedError(Condition.GONE, uri="xmpp:x@y?;node=\x07")
+
+    assert canonical(encode_error(gone)) == canonical(f"<error type='modify'><gone xmlns='{STANZAS}'/></error>")
+
+
 def test_stanza_errors_reader_who_is_not_subscribed_is_not_authorized() -> None:
     row = STANZA_ERRORS[Condition.NOT_SUBSCRIBED_READER]
 

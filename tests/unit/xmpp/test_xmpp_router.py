@@ -316,6 +316,43 @@ async def test_router_other_failure_is_logged_and_never_told(
     assert asked.observed == [("pull", condition, 0.5)]
 
 
+async def test_router_request_that_cannot_be_submitted_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the later requests of its sender, and the end of the service, would wait for it."""
+    asked = Asked(answering(EMPTY_PAGE))
+    submit = asked.submit
+
+    def failing_once(_request: r.Request, _finish: Finish) -> None:
+        monkeypatch.setattr(asked, "submit", submit)
+        raise RuntimeError("secret path /var")
+
+    monkeypatch.setattr(asked, "submit", failing_once)
+    with capture_logs():
+        await asked.offer(iq())
+        await asked.offer(iq())
+
+    assert [canonical(data) for data in asked.sent] == [
+        canonical(error("cancel", "internal-server-error", "internal error (incident fresh)")),
+        canonical(
+            f"<iq type='result' id='1' from='{SERVICE}' to='{ACTOR}'>"
+            f"<pubsub xmlns='{PS}'><items node='n'/></pubsub></iq>"
+        ),
+    ]
+
+
+async def test_router_request_ends_although_its_response_cannot_be_sent() -> None:
+    """Otherwise the later requests of its sender, and the end of the service, would wait for it."""
+    asked = Asked(failing(FeedError(Condition.FORBIDDEN)))
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)  # it reports the fault
+
+    def refuse(_data: bytes) -> None:
+        raise RuntimeError("no response")
+
+    asked.router._reply = refuse
+    await asked.offer(iq(), iq())
+
+    assert asked.router.in_flight == 0
+
+
 @pytest.mark.parametrize("answer", [object(), r.Page("\x07", (), None, True)])
 async def test_router_answer_that_cannot_be_written_is_an_incident(answer: object) -> None:
     asked = Asked(answering(answer))

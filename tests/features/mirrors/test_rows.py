@@ -56,3 +56,8 @@ async def test_work_that_raises_leaves_mirrors_as_they_were(store: Store) -> Non
     with pytest.raises(ValueError):
         await store.write(fail)
     assert await store.read(lambda tx: stored_mirrors.mirrors(tx)) == [ONE]
+
+
+def test_mirror_believes_own_edits_only_if_it_is_told_to() -> None:
+    """Histories with edits of ours that this database does not have are refused otherwise."""
+    assert not Mirror("plans-b", "plans", "xmpp:feeds.b.example?;node=plans").own_edits

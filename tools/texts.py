@@ -37,9 +37,9 @@ ERROR_MODULES = (
         PACKAGE / "service" / f"{name}.py"
         for name in (
             *("affiliations", "answers", "context", "nodes", "placing"),
-            *("preconditions", "pulls", "standing", "subscriptions"),
+            *("items", "pulls", "standing", "subscriptions"),
             *("affiliations", "answers", "context", "managed_nodes", "node_people", "nodes", "placing"),
-            *("preconditions", "pulls", "resources", "standing", "subscriptions"),
+            *("items", "pulls", "resources", "standing", "subscriptions"),
         )
     ),
     *(PACKAGE / path for path in ("core/options.py", "formats/post.py")),

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -22,6 +23,7 @@ from support.validity import atom_faults, json_feed_faults, opml_faults, rss092_
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 NOW_US = 1_700_000_000_000_000
+MOST = 100
 # What a document completes.
 ADDED = {
     "entry: no author",
@@ -66,16 +68,21 @@ def faults_of(form, head, rows):
     return [fault for fault in CHECKS[form](data) if fault not in own]
 
 
+@cache
 def corpus():
-    """All documents of the corpus that can be read, as a conversion takes them."""
+    """All documents of the corpus that can be read, as a conversion takes them. One has 4,000 items of one make, the
+    others 399 in all: 100 of a document are enough.
+    """
+    found = []
     for path in sorted([*(CORPUS / "data").iterdir(), *(CORPUS / "data-own").iterdir()]):
         try:
             document = read_document(path.read_bytes(), "http://source.example/feed")
         except FeedError:
             continue
-        rows = items_of(document)
+        rows = items_of(document)[:MOST]
         head = head_of(document, max((row.modified_us for row in rows), default=0))
-        yield path.name, replace(head, self_link=head.self_link or "http://source.example/feed"), rows
+        found.append((path.name, replace(head, self_link=head.self_link or "http://source.example/feed"), rows))
+    return found
 
 
 def test_every_format_has_a_check():

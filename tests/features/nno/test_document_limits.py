@@ -16,7 +16,7 @@ from smartfeeds.workers import DocumentWorkers
 from support.documents import at_once
 from support.polling import PATH, atom, running_polling, tagged
 
-LIMITS = WorkerLimits(cpu_s=1, memory_bytes=16 * 1024 * 1024)
+LIMITS = WorkerLimits(cpu_s=1, memory_bytes=4 * 1024 * 1024)
 HEAD = "<id>i</id><title>t</title><updated>2026-01-01T00:00:00Z</updated>"
 FEED = f"<feed xmlns='http://www.w3.org/2005/Atom'>{HEAD}{{}}</feed>"
 ENTRY = "<entry><id>urn:{}</id><title>t</title><updated>2026-01-01T00:00:00Z</updated>{}</entry>"
@@ -29,11 +29,11 @@ def one(inside: str) -> str:
 
 # Each needs more than the memory of LIMITS. Larger ones take longer, up to the same end.
 HOSTILE = {
-    "elements": one("<a b='c' d='e'/>" * 130_000),
-    "names": one("".join(f"<n{number}/>" for number in range(130_000))),
-    "attributes": one("".join("<a " + " ".join(f"n{n}=''" for n in range(at, at + 200)) + "/>" for at in range(1_340))),
-    "categories": FEED.format(ENTRY.format(1, "".join(f"<category term='{n}'/>" for n in range(130_000)))),
-    "values of JSON": JSON.format(",".join(f'{{"id":"{number}","content_text":"x"}}' for number in range(65_000))),
+    "elements": one("<a b='c' d='e'/>" * 32_500),
+    "names": one("".join(f"<n{number}/>" for number in range(32_500))),
+    "attributes": one("".join("<a " + " ".join(f"n{n}=''" for n in range(at, at + 200)) + "/>" for at in range(335))),
+    "categories": FEED.format(ENTRY.format(1, "".join(f"<category term='{n}'/>" for n in range(32_500)))),
+    "values of JSON": JSON.format(",".join(f'{{"id":"{number}","content_text":"x"}}' for number in range(16_250))),
 }
 
 

@@ -439,8 +439,8 @@ def hostile_items() -> dict[str, tuple[str, str]]:
     many = "".join(entry(history=FIRST.replace("first", f"x{number}")) for number in range(101))
     small = '<sx:history sequence="1" by="a"/>'
     return {
-        "100,000 records": (entry(history=small * 100_000), "more than 1000 history records"),
-        "100,000 long records": (entry(history=FIRST * 100_000), "larger than 4194304 bytes"),
+        "20,000 records": (entry(history=small * 20_000), "more than 1000 history records"),
+        "long records": (entry(history=FIRST * (4_194_304 // len(FIRST) + 1)), "larger than 4194304 bytes"),
         "nested conflicts": (nested(4), "nested deeper than"),
         "101 conflicts": (entry(more=f"<sx:conflicts>{many}</sx:conflicts>"), "more than 100 conflicts"),
         "conflict of another item": (

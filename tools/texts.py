@@ -36,8 +36,6 @@ ERROR_MODULES = (
     *(
         PACKAGE / "service" / f"{name}.py"
         for name in (
-            *("affiliations", "answers", "context", "nodes", "placing"),
-            *("items", "pulls", "standing", "subscriptions"),
             *("affiliations", "answers", "context", "managed_nodes", "node_people", "nodes", "placing"),
             *("items", "pulls", "resources", "standing", "subscriptions"),
         )

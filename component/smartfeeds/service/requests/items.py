@@ -16,7 +16,7 @@ from smartfeeds.service.requests.base import Answer, NodeRequest, OrderBy, Reque
 class ItemPrecondition:
     """A precondition for the change of an item (RFC 9110 13.1).
 
-    If `tags` are given, the tag of the item (`preconditions.item_tag`) must be one of them (If-Match). Otherwise the
+    If `tags` are given, the tag of the item (`service.items.item_tag`) must be one of them (If-Match). Otherwise the
     item must exist (If-Match: *) or, with `absent`, must not exist (If-None-Match: *). A deleted item does not exist.
     """
 

@@ -43,7 +43,7 @@ class GetConfiguration(NodeRequest):
 @dataclass(frozen=True, slots=True)
 class Configure(NodeRequest):
     """XEP-0060 8.2.4. `form` None is a form of type cancel. If `expected` is given, the tag of the options
-    (`preconditions.options_tag`) must be one of these texts."""
+    (`service.nodes.options_tag`) must be one of these texts."""
 
     form: FormFields | None
     expected: frozenset[str] | None = None

@@ -13,8 +13,8 @@ import pytest
 
 from smartfeeds.service import publishing
 from smartfeeds.service.requests import Subscribe, Unsubscribe
-from support.component import ALICE, INFO, PS, Component, entry, ok, refusal
-from support.waiting import HANG_S, in_vain
+from support.component import ALICE, INFO, PS, Component, Starter, entry, ok, refusal
+from support.waiting import HANG_S, in_vain, until
 
 pytestmark = pytest.mark.shared
 
@@ -202,3 +202,27 @@ async def test_subscription_that_waits_for_the_filter_index_is_not_overtaken(
     )
 
     assert runs == ["subscribe", "subscribe", "unsubscribe"]
+
+
+async def test_requests_of_a_link_that_has_ended_come_before_those_of_the_next_one(start: Starter) -> None:
+    """Their responses go over the next link, and they do not count any more when they have ended."""
+    component = await start()
+    await component.create(ALICE, "news")
+    gate, app = Gate(component), component.app
+    await gate.close()
+    bodies = (("set", publish("a")), ("get", PULL), ("set", publish("b")))
+    answers = [asyncio.ensure_future(component.ask(ALICE, kind, body)) for kind, body in bodies]
+    await until(lambda: app.router.in_flight == 3, "the requests to arrive")
+    app.stream.drop("lost")
+    component.session = await component.server.session(2)
+    await app.online.wait()
+    retract = f"<pubsub xmlns='{PS}'><retract node='news'><item id='a'/></retract></pubsub>"
+    answers.append(asyncio.ensure_future(component.ask(ALICE, "set", retract)))
+    await until(lambda: app.router.in_flight == 4, "the request of the next link to arrive")
+    await gate.open()
+    await component.relink()
+    _, page, _, _ = await asyncio.gather(*answers)
+
+    assert ids(page) == ["a"]
+    assert ids(await component.ask(ALICE, "get", PULL)) == ["b"]
+    assert (app.router.in_flight, app.stream.turns.stanzas, app.stream.turns.size_bytes) == (0, 0, 0)

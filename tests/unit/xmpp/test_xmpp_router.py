@@ -316,39 +316,25 @@ async def test_router_other_failure_is_logged_and_never_told(
     assert asked.observed == [("pull", condition, 0.5)]
 
 
-async def test_router_request_that_cannot_be_submitted_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_router_request_ends_although_its_response_cannot_be_sent(
+    monkeypatch: pytest.MonkeyPatch, *, at_once: bool
+) -> None:
     """Otherwise the later requests of its sender, and the end of the service, would wait for it."""
-    asked = Asked(answering(EMPTY_PAGE))
-    submit = asked.submit
-
-    def failing_once(_request: r.Request, _finish: Finish) -> None:
-        monkeypatch.setattr(asked, "submit", submit)
-        raise RuntimeError("secret path /var")
-
-    monkeypatch.setattr(asked, "submit", failing_once)
-    with capture_logs():
-        await asked.offer(iq())
-        await asked.offer(iq())
-
-    assert [canonical(data) for data in asked.sent] == [
-        canonical(error("cancel", "internal-server-error", "internal error (incident fresh)")),
-        canonical(
-            f"<iq type='result' id='1' from='{SERVICE}' to='{ACTOR}'>"
-            f"<pubsub xmlns='{PS}'><items node='n'/></pubsub></iq>"
-        ),
-    ]
-
-
-async def test_router_request_ends_although_its_response_cannot_be_sent() -> None:
-    """Otherwise the later requests of its sender, and the end of the service, would wait for it."""
-    asked = Asked(failing(FeedError(Condition.FORBIDDEN)))
+    refusal = FeedError(Condition.FORBIDDEN)
+    asked = Asked(failing(refusal))
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)  # it reports the fault
 
     def refuse(_data: bytes) -> None:
         raise RuntimeError("no response")
 
-    asked.router._reply = refuse
-    await asked.offer(iq(), iq())
+    monkeypatch.setattr(asked.router, "_reply", refuse)
+    if at_once:
+        monkeypatch.setattr(asked, "submit", lambda _request, finish: finish(None, refusal))
+        with pytest.raises(RuntimeError, match="no response"):
+            await asked.offer(iq())
+    else:
+        await asked.offer(iq(), iq())
 
     assert asked.router.in_flight == 0
 

@@ -1,6 +1,8 @@
 """Text that may travel in XML, and the words of a search."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lxml import etree
 
 from smartfeeds.core.text import (
@@ -49,6 +51,12 @@ def test_escaped_text_comes_back_from_a_parser(text: str) -> None:
 )
 def test_words_are_folded_letters_and_digits(text: str, expected: set[str]) -> None:
     assert words(text) == expected
+
+
+@given(st.text(st.characters(max_codepoint=0x7F)))
+def test_words_of_ascii_are_those_of_any_text(text: str) -> None:
+    """They are found in another way. The letter in front, which is not ASCII, makes a text any text."""
+    assert words(f"\u00e9 {text}") - {"\u00e9"} == words(text)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ COMPONENT = "jabber:component:accept"
 NODE = "plans"
 OWNER = "owner@people.example"
 PUBLISHERS = ("feeds.a.example", "feeds.b.example", "feeds.c.example", "feeds.d.example")
-_TURNS = 500  # of the event loop, in which nothing happens, before all is quiet
+_TURNS = 200  # of the event loop, in which nothing happens, before all is quiet
 
 
 class Listener(NamedTuple):
@@ -394,7 +394,8 @@ class Net:
             for store in threaded:  # a loop that only turns would keep the lock from the threads of a store
                 await store.write(_nothing)
             busy = bool(threaded) and any(map(_works, asyncio.all_tasks()))
-            now = (len(self.asked), self.events, [len(site.waiting) for site in self.sites.values()])
+            works = [store.works for store in stores if isinstance(store, SqliteMemoryStore)]
+            now = (len(self.asked), self.events, [len(site.waiting) for site in self.sites.values()], works)
             quiet = quiet + 1 if now == before and not busy and not any(now[2]) else 0
             before = now
         for site in self.sites.values():

@@ -30,10 +30,11 @@ class SqliteMemoryStore:
     """A `base.Store`. Its data remains when it is closed and opened again.
 
     A work runs as soon as it is called, on the event loop, in a transaction of its own. Its result comes in the next
-    iteration of the event loop.
+    iteration of the event loop. `works` is their number.
     """
 
     def __init__(self) -> None:
+        self.works = 0
         self._data = _blank()
         self._connection: sqlite3.Connection | None = None
 
@@ -57,7 +58,7 @@ class SqliteMemoryStore:
             self._connection = None
 
     async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
-        self._check_open()
+        self._begin_work()
         self._engine.begin_read()
         try:
             return work(self._reader)
@@ -66,7 +67,7 @@ class SqliteMemoryStore:
             self._engine.end_read()
 
     def submit_read(self, work: Work) -> None:
-        self._check_open()
+        self._begin_work()
         self._engine.begin_read()
         try:
             work.run(self._reader)
@@ -97,7 +98,7 @@ class SqliteMemoryStore:
             work = result.work
 
     def submit_write(self, work: Work) -> None:
-        self._check_open()
+        self._begin_work()
         while True:
             self._engine.begin()
             try:
@@ -120,7 +121,7 @@ class SqliteMemoryStore:
 
     def commit(self, work: Callable[[WriteTx], T]) -> T:
         """Runs a work in a transaction of its own, at once."""
-        self._check_open()
+        self._begin_work()
         self._engine.begin()
         try:
             result = work(self._writer)
@@ -131,6 +132,7 @@ class SqliteMemoryStore:
             self._writer.forget()
             self._engine.rollback()
 
-    def _check_open(self) -> None:
+    def _begin_work(self) -> None:
+        self.works += 1
         if self._connection is None:
             raise StoreError("the store is closed")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node
 from smartfeeds.core.position import Cursor
+from smartfeeds.core.view import View
 from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.cluster.lock_session import LockSession
 from smartfeeds.features.cluster.shards import Members
@@ -90,13 +91,17 @@ def without_ownership() -> None:
 
 def empty_page_after_deleted_cursor() -> None:
     """The page behind a cursor whose item was deleted is empty, and a reader takes it for the end [CAM-036 f]."""
-    cursor_edge = pulls._cursor_edge
+    cursor_edge, rows_behind = pulls._cursor_edge, pulls._rows_behind
 
     def edge(tx: ReadTx, context: Context, node: Node, cursor: Cursor, *, newer_side: bool) -> Edge:
         found = cursor_edge(tx, context, node, cursor, newer_side=newer_side)
         return Edge(MAX_ITEM_NO, MAX_ITEM_NO) if newer_side and cursor in context.degraded else found
 
-    pulls._cursor_edge = edge
+    def rows(tx: ReadTx, context: Context, node: Node, view: View, limit: int, cursor: Cursor) -> pulls._Rows:
+        found = rows_behind(tx, context, node, view, limit, cursor)
+        return found._replace(items=[]) if cursor in context.degraded else found
+
+    pulls._cursor_edge, pulls._rows_behind = edge, rows
 
 
 def short_pauses() -> None:

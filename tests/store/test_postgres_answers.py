@@ -4,14 +4,12 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.abc import ConnDict
 from psycopg.conninfo import timeout_from_conninfo
 
-from smartfeeds.app.lifecycle import App
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError, UnknownOutcomeError
@@ -21,7 +19,6 @@ from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_answers import AnswerLimit
 from smartfeeds.store.postgres_session import connect
 from store.values import add_feed, item, read_payload
-from support.component import settings
 from support.postgres import PostgresServer, running_postgres
 from support.waiting import waiting
 
@@ -203,22 +200,6 @@ async def test_close_does_not_wait_for_a_server_that_hangs(url: str, outage: Out
             await first
         errors = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(error, StoreError) for error in errors), errors
-
-
-@pytest.mark.needs("cluster")
-async def test_service_ends_while_the_server_hangs(
-    server: PostgresServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """[CAM-002] Deliveries, shards and presence are stored at the end, and each of them fails."""
-    monkeypatch.setattr("smartfeeds.features.cluster.lock_session.CLOSE_S", SHORT_S)
-    app = App(settings(1, url, store={"files": tmp_path / "files", "lease_s": 1.0}))
-    async with waiting("the end of the service"):
-        await app.start()
-        server.freeze()
-        await app.stop()
-
-    with pytest.raises(StoreError, match="closed"):
-        await app.service.read(lambda tx, _context: tx.node_count())
 
 
 @pytest.mark.parametrize(("options", "user_timeout_ms"), [("", 30_000), ("?tcp_user_timeout=7000", 7_000)])

@@ -115,6 +115,9 @@ async def _filled(web: Web) -> World:
     published = ok(await component.set(CAROL, f"<publish node='town'><item id='market'>{payload}</item></publish>"))
     (event,) = await component.events(bare(BOB))
     await component.index()
+    # What was sent is marked behind the sending.
+    while any(row["waiting"] for row in (await web.get("/consumers/", Authorization=AUTHORIZATION)).json["items"]):
+        pass
     return World(web, await sign_in(web, ALICE), published, event)
 
 

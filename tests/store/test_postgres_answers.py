@@ -7,23 +7,19 @@ from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
-from psycopg.abc import ConnDict
-from psycopg.conninfo import timeout_from_conninfo
 
 from smartfeeds.core.stores import parse_store
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError, UnknownOutcomeError
-from smartfeeds.store import postgres_answers
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_answers import AnswerLimit
 from smartfeeds.store.postgres_session import connect
 from store.values import add_feed, item, read_payload
-from support.postgres import PostgresServer, running_postgres
+from support.postgres import SHORT_S, PostgresServer, running_postgres, shorten_waits
 from support.waiting import waiting
 
 NEVER_S = 1_000.0
-SHORT_S = 0.1
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +38,7 @@ def url(server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _short_times(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connecting to a stopped server takes a short time. The address could name 2 s, as libpq knows no shorter one."""
-
-    def timeout_s(params: ConnDict) -> float:
-        return SHORT_S if server.is_frozen else timeout_from_conninfo(params)
-
-    monkeypatch.setattr("psycopg.connection.timeout_from_conninfo", timeout_s)
-    monkeypatch.setattr("smartfeeds.store.postgres_session.RECONNECT_S", 0.1)
-    monkeypatch.setattr(postgres_answers, "ENDING_ANSWER_S", SHORT_S)
+    shorten_waits(server, monkeypatch)
 
 
 class Outage:

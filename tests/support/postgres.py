@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import LiteralString
 
 import psycopg
+import pytest
 from psycopg import sql
+from psycopg.abc import ConnDict
+from psycopg.conninfo import timeout_from_conninfo
 
 from smartfeeds.local.process import free_port
+from smartfeeds.store import postgres_answers, postgres_session
 from support.logs import LOGS
 from support.waiting import HANG_S, block_until
 
@@ -29,6 +33,7 @@ _OPTIONS = {
 # A test database is thrown away, so waiting for the disk would only cost time. Tests of crashes start their own server
 # with `durable=True`.
 _VOLATILE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+SHORT_S = 0.1  # how long a frozen server is waited for
 
 
 class PostgresServer:
@@ -142,6 +147,18 @@ class PostgresServer:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
         return pids
+
+
+def shorten_waits(server: PostgresServer, patch: pytest.MonkeyPatch) -> None:
+    """Lets a service wait for a frozen server for a short time only, when it connects and when it ends. The address
+    could name 2 s for connecting, as libpq knows no shorter time."""
+
+    def timeout_s(params: ConnDict) -> float:
+        return SHORT_S if server.is_frozen else timeout_from_conninfo(params)
+
+    patch.setattr("psycopg.connection.timeout_from_conninfo", timeout_s)
+    patch.setattr(postgres_session, "RECONNECT_S", SHORT_S)
+    patch.setattr(postgres_answers, "ENDING_ANSWER_S", SHORT_S)
 
 
 def _is_alive(pid: int) -> bool:

@@ -106,9 +106,9 @@ def read_page(
     caller has checked `index_first`."""
     if (cursor := _cursor_before(view, page_plan)) is not None:
         rows = _rows_behind(tx, context, node, view, page_plan.limit + look, cursor)
-        return _page_between(tx, context, node, view, page_plan, rows.after, None, rows.items, look=look)
+        return page_between(tx, context, node, view, page_plan, rows.after, None, rows.items, look=look)
     after, before = edges_of(tx, context, node, view, page_plan)
-    return _page_between(tx, context, node, view, page_plan, after, before, look=look)
+    return page_between(tx, context, node, view, page_plan, after, before, look=look)
 
 
 def _cursor_before(view: View, page_plan: PagePlan) -> Cursor | None:
@@ -142,21 +142,7 @@ def edges_of(
     return after, edge_of(tx, context, node, view, page_plan.before, newer_side=False)
 
 
-def read_between(
-    tx: ReadTx,
-    context: Context,
-    node: Node,
-    view: View,
-    page_plan: PagePlan,
-    after: Edge | None,
-    before: Edge | None,
-) -> tuple[tuple[Item, ...], ResultSet]:
-    """The page of `read_page` between two edges. The count is that of the whole view."""
-    page = _page_between(tx, context, node, view, page_plan, after, before)
-    return page.items, page.result_set
-
-
-def _page_between(
+def page_between(
     tx: ReadTx,
     context: Context,
     node: Node,
@@ -168,6 +154,8 @@ def _page_between(
     *,
     look: bool = False,
 ) -> PageRead:
+    """The page of `read_page` between two edges, with `rows` as its first items if they were read already. The count is
+    that of the whole view."""
     if not page_plan.limit:
         return PageRead((), ResultSet(_count(tx, node, view)))
     window = Slice(view, page_plan.limit, after, before, page_plan.newest, page_plan.offset)

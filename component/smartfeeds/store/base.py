@@ -12,6 +12,7 @@ was acknowledged before.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
 from time import perf_counter
@@ -74,7 +75,7 @@ class Again(Exception):  # noqa: N818 - no error: the rest of a work
         self.work = work
 
 
-class Work:
+class Work(ABC):
     """A function for a transaction that waits or runs, and its result or error afterwards.
 
     `turn` names the requester, and `touch` what the first part will look up. `future` is that of a caller that may be
@@ -109,16 +110,16 @@ class Work:
         """Ends the work with an error: its last part was not committed, so what follows it must not run."""
         self.result, self.error, self.again = None, error, None
 
+    @abstractmethod
     def step(self, tx: Any) -> object:
         """Does the first part in a transaction, in the thread of the store."""
-        raise NotImplementedError
 
-    def committed(self) -> None:
+    def committed(self) -> None:  # noqa: B027 - most works have nothing to do then
         """A part was committed. Called in the event loop. What it raises becomes the error of the work."""
 
+    @abstractmethod
     def ended(self) -> None:
         """The work has a result or an error. Called in the event loop, unless `future` is done. It raises nothing."""
-        raise NotImplementedError
 
 
 def settle(future: "asyncio.Future[Any]", result: object, error: BaseException | None) -> None:

@@ -279,6 +279,7 @@ class WorkQueue:
             elif self._overflow is not None and isinstance(work.error, OverBudgetError):
                 self._run_long(work, self._overflow)
             elif work.future is None or not work.future.done():
+                # As `_end`, without two calls for each request.
                 try:
                     work.ended()
                 except Exception as error:  # noqa: BLE001 - as above

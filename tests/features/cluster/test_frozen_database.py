@@ -8,27 +8,21 @@ import pytest
 from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import StoreError
 from smartfeeds.features.cluster import lock_session
-from smartfeeds.store import postgres_answers, postgres_session
 from support.component import settings
-from support.postgres import running_postgres
+from support.postgres import SHORT_S, running_postgres, shorten_waits
 from support.waiting import waiting
-
-SHORT_S = 0.1
 
 
 async def test_service_ends_while_the_server_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """[CAM-002] Deliveries, shards and presence are stored at the end, and each of them fails."""
-    monkeypatch.setattr(postgres_answers, "ENDING_ANSWER_S", SHORT_S)
-    monkeypatch.setattr(postgres_session, "RECONNECT_S", SHORT_S)
     monkeypatch.setattr(lock_session, "CLOSE_S", SHORT_S)
     with running_postgres() as server, ExitStack() as resumed:  # a frozen server cannot be stopped
+        shorten_waits(server, monkeypatch)
         app = App(settings(1, server.create_database(), store={"files": tmp_path / "files", "lease_s": 1.0}))
         async with waiting("the end of the service"):
             await app.start()
             resumed.callback(server.thaw)
             server.freeze()
-            # Connecting to the frozen server is waited for, too. The address could name 2 s, and libpq no shorter time.
-            monkeypatch.setattr("psycopg.connection.timeout_from_conninfo", lambda _params: SHORT_S)
             await app.stop()
 
     with pytest.raises(StoreError, match="closed"):

@@ -24,7 +24,7 @@ from smartfeeds.service.pulls import (
     items_by_id,
     key_of,
     ordered_view,
-    read_between,
+    page_between,
     time_edge,
 )
 from smartfeeds.service.requests import Answer, NodeRequest, OrderBy, ResultSet
@@ -166,7 +166,7 @@ def _page(
     after, before = edges_of(tx, context, node, view, page_plan)
     after = max((edge for edge in (start, after) if edge is not None), default=None)
     before = min((edge for edge in (end, before) if edge is not None), default=None)
-    items, result_set = read_between(tx, context, node, view, page_plan, after, before)
+    items, result_set, _ = page_between(tx, context, node, view, page_plan, after, before)
     if start is not None or end is not None:
         result_set = replace(result_set, count=_count(tx, node, view, start, end), index=None)
     if not items:

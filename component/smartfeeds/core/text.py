@@ -11,6 +11,8 @@ from urllib.parse import quote
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # The ampersand first, because the other references contain one.
 _TEXT_ESCAPES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;"))
+# Most values are ids and addresses, which one look shows to need nothing.
+_PLAIN_ATTRIBUTE = re.compile("[A-Za-z0-9_.:@/+=-]*").fullmatch
 _ATTRIBUTE_SPECIAL = re.compile("[&<>'\"\t\n\r]")
 _ATTRIBUTE_ESCAPES = {
     "&": "&amp;",
@@ -78,6 +80,8 @@ def escape(text: str) -> str:
 
 def attribute(text: str) -> str:
     """Returns a text escaped as an attribute value, for both kinds of quotes. Raises ForbiddenCharacterError."""
+    if _PLAIN_ATTRIBUTE(text) is not None:
+        return text
     if FORBIDDEN.search(text) is not None:
         raise ForbiddenCharacterError(text)
     return _ATTRIBUTE_SPECIAL.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)

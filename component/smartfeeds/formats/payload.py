@@ -8,6 +8,7 @@ what an entry lacks is added to the bytes.
 import re
 from functools import cached_property
 from itertools import zip_longest
+from operator import attrgetter
 from typing import NamedTuple
 
 from lxml import etree
@@ -65,7 +66,10 @@ class Shape(NamedTuple):
 
 
 _FOREIGN = Shape()
+_ENTRY = Shape(entry=True)
 _REMOVAL_MARKS = frozenset({atom.SYNC, atom.LEFT})
+_REMARKABLE = frozenset({atom.LINK, atom.LEFT, *atom.SYNCS})  # the elements that decide the rest of a shape
+_tag_of = attrgetter("tag")
 
 
 def shape_of(root: Element) -> Shape:
@@ -73,14 +77,14 @@ def shape_of(root: Element) -> Shape:
     entry = root.tag == atom.ENTRY
     if not entry and root.tag != atom.FEED:
         return _FOREIGN._replace(removed=True) if atom.is_removal(root) else _FOREIGN
-    # One pass over the children; each further one takes a microsecond. Only tags that are there get a closer look.
-    tags: set[str] = set()
+    # The names first, without a call for each child. Only tags that are there get a closer look.
+    tags = set(map(_tag_of, root))
     valid_dates = True
-    for child in root:
-        tag = child.tag
-        tags.add(tag)
-        if tag in _DATES and (len(child) or not _PLAIN_DATE(child.text or "")) and _is_invalid(child):
+    for date in root.iterchildren(*_DATES):
+        if (len(date) or not _PLAIN_DATE(date.text or "")) and _is_invalid(date):
             valid_dates = False
+    if entry and valid_dates and tags >= _REQUIRED and tags.isdisjoint(_REMARKABLE):
+        return _ENTRY
     return Shape(
         entry,
         not entry,

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from operator import itemgetter
 from typing import Any, cast
 
 from lxml import etree
@@ -45,6 +46,8 @@ _NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"]+)"')
 _PLAIN_URI = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?!x-smartfeeds-veiled:)[A-Za-z0-9._~:/?#@!$'()*+,;=\-]*")
 _VEIL = b"urn:x-smartfeeds-veiled:"
 _RAW_NAME = re.compile(r"[^\s<>&\"'=/]+")
+_PAIR = itemgetter(1)  # of an event of `iterwalk`: a prefix and a namespace name
+_SURELY_SHORT = MAX_NAME_BYTES // 4  # characters, of at most four bytes
 _ROOT_NAME = re.compile(rb"^<[^\s>]+")
 # "</" begins an end tag and nothing else; `="` also ends the name of every attribute.
 _LONG_TAG = re.compile(rb"</[^>]{%d}" % (MAX_NAME_BYTES + 1))
@@ -154,15 +157,12 @@ def canonical(element: Element) -> bytes:
     Raises FeedError(INVALID_PAYLOAD) for unexpanded entities, more than MAX_PREFIXES namespace prefixes and namespace
     names longer than MAX_NAME_BYTES.
     """
-    # Loops in place of comprehensions: every payload passes here, and each comprehension is a call.
-    namespaces = set(element.nsmap.items())
-    for _, pair in etree.iterwalk(element, events=("start-ns",)):
-        namespaces.add(pair)
+    namespaces = {*element.nsmap.items(), *map(_PAIR, etree.iterwalk(element, events=("start-ns",)))}
     # Exclusive form declares a namespace anew in each element that uses it, so a long name would multiply. Inclusive
     # form, which would not, takes a time that grows with elements times declarations.
     prefixes: set[str] = set()
     for prefix, uri in namespaces:
-        if len(uri.encode()) > MAX_NAME_BYTES:
+        if len(uri) > _SURELY_SHORT and len(uri.encode()) > MAX_NAME_BYTES:
             raise FeedError(Condition.INVALID_PAYLOAD, f"a namespace name is longer than {MAX_NAME_BYTES} bytes")
         if prefix:
             prefixes.add(prefix)

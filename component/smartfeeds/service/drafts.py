@@ -44,7 +44,7 @@ def draft_of(root: Element) -> PayloadDraft:
     if payload.shape.left:
         return PayloadDraft(payload, payload, fault=LEFT_FAULT)
     syncs = syncs_of(root) if payload.shape.synced else []
-    if any(map(is_whole, syncs)):
+    if syncs and any(map(is_whole, syncs)):
         # What is longer would be refused in the end, and to read it takes the time of others.
         if any(size_bytes(sync) > MAX_SYNC_BYTES for sync in syncs):
             return PayloadDraft(payload, payload, fault=f"its sync data is longer than {MAX_SYNC_BYTES} bytes")

@@ -109,6 +109,7 @@ KERNEL: Final = UseCases(
 # Ids of one request, and items of a group: the look-up of a batch with many requests stays short.
 _TOUCHED_ITEMS = 100
 _MAY_NAME_NODE = r.GetNodeInfo | r.GetItemIds | r.GetSubscriptions | r.GetAffiliations
+_UNFINISHED = frozenset({MoreSteps, IndexFirst})  # results that say what runs next
 _COUNTED = r.CreateNode | r.EnsureNode | r.Subscribe
 
 # Receives the answer to a request, or the error in place of it. What it raises is only logged.
@@ -357,11 +358,11 @@ class _Write(Work):
             result = step(tx, context)
         except OverdueItems as overdue:
             raise self._again(_then(partial(expire, overdue=overdue), step)) from None
+        if type(result) not in _UNFINISHED:
+            return result
         if isinstance(result, MoreSteps):
             return self._again(result.step)
-        if isinstance(result, IndexFirst):
-            return self._again(_indexed(result.node_no, step))
-        return result
+        return self._again(_indexed(result.node_no, step))
 
     def _again(self, step: WriteStep[Any]) -> Again:
         return Again(partial(self._run, step))

@@ -76,7 +76,7 @@ class ItemWrites(FileWrites, ItemReads):
             old = self._replace(row, item)
             live -= int(not old.deleted)
         else:
-            item = item._replace(item_no=self.db.add(ITEM, (*item_values(item), node_no)))
+            item = Item(self.db.add(ITEM, (*item_values(item), node_no)), *item[1:])
         node = row.node
         modified_us, created_us = keys or (node.last_modified_us, node.last_created_us)
         row.node = node._replace(

@@ -58,6 +58,7 @@ log = structlog.get_logger()
 MESSAGE_FORMS: Mapping[str, Callable[[FormFields, Jid, str], r.Request]] = {
     ns.SUBSCRIBE_AUTHORIZATION: read_authorization,
 }
+_TOO_LONG = "the response exceeds the size of a stanza; request less at once"
 _ERROR_BYTES = 4_096  # upper bound of the size of an error response
 _EVENT = ns.tag(ns.EVENT, "event")
 # slixmpp answers these queries itself. To other queries it would answer in the namespace of clients.
@@ -377,13 +378,16 @@ class StanzaRouter:
     def answer(self, iq: IncomingIq, answer: object) -> str:
         """Sends a response and what follows it. Returns the outcome."""
         encode = _BODIES.get(type(answer))
-        if encode is None:
-            response = self._encoders[type(answer)](answer, iq, self._new_id)
-        else:
-            response = Response(encode(answer))
+        if encode is not None:
+            body = encode(answer)
+            if len(iq.head) + len(body) > self._answer_limit_bytes:
+                raise FeedError(Condition.NOT_ACCEPTABLE, _TOO_LONG)
+            self._reply(envelope(b"result", iq.head, body))
+            return "ok"
+        response = self._encoders[type(answer)](answer, iq, self._new_id)
         longest = max(map(len, response.before)) if response.before else 0
         if max(len(iq.head) + len(response.body), longest) > self._answer_limit_bytes:
-            raise FeedError(Condition.NOT_ACCEPTABLE, "the response exceeds the size of a stanza; request less at once")
+            raise FeedError(Condition.NOT_ACCEPTABLE, _TOO_LONG)
         for message in response.before:
             self._reply(message)
         self._reply(envelope(response.kind, iq.head, response.body))

@@ -370,11 +370,12 @@ def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft
 
 def check_payload_size(payload: Payload, node: Node, limits: OptionLimits) -> None:
     """Raises FeedError(PAYLOAD_TOO_BIG) for a payload that the node does not accept, or that fits no stanza."""
+    size_bytes = len(payload)
     # A quotation mark is written with six bytes at most.
-    if 6 * len(payload) > MAX_WRITTEN_BYTES and wire_bytes(payload) > MAX_WRITTEN_BYTES:
+    if 6 * size_bytes > MAX_WRITTEN_BYTES and wire_bytes(payload) > MAX_WRITTEN_BYTES:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, "with its quotation marks written out it is too long for a stanza")
     # The ceiling may have been lowered since the node was configured.
-    if len(payload) > min(node.options.max_payload_size, limits.max_payload_size_bytes):
+    if size_bytes > node.options.max_payload_size or size_bytes > limits.max_payload_size_bytes:
         raise FeedError(Condition.PAYLOAD_TOO_BIG)
 
 

@@ -102,11 +102,12 @@ class Outbox:
         if not self._replies:
             # Whatever else is written, `flush` comes before it. So this number stays until then.
             self._buffered_bytes = self._transport.get_write_buffer_size()
-        if self._buffered_bytes + self._replies_bytes + len(data) > self._reply_limit_bytes:
+        size_bytes = self._replies_bytes + len(data)
+        if self._buffered_bytes + size_bytes > self._reply_limit_bytes:
             self.dropped_replies += 1
             return False
         self._replies.append(data)
-        self._replies_bytes += len(data)
+        self._replies_bytes = size_bytes
         if self._flush_handle is None:
             self._flush_handle = asyncio.get_running_loop().call_soon(self.flush)
         return True

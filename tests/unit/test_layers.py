@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
@@ -104,6 +105,8 @@ OWNERS = {
 }
 
 
+# The layers that join the features to the kernel.
+COMPOSING = {"app", "features", "cli"}
 NO_LAYER = {"__init__", "__main__"}  # name and start the package
 
 
@@ -177,6 +180,46 @@ def test_modules_import_only_layers_below_them() -> None:
 
     found = {name: violations(layer, imports(PACKAGE / name)) for name, layer in layers.items()}
     assert {name: upwards for name, upwards in found.items() if upwards} == {}
+
+
+def circles(imported: Mapping[str, AbstractSet[str]]) -> set[str]:
+    """The modules that are in a circle of imports, or between two circles."""
+    left = dict(imported)
+    while True:
+        users = {name: {other for other in left if name in left[other]} for name in left}
+        ends = {name for name in left if not users[name] or not left[name] & left.keys()}
+        if not ends:
+            return set(left)
+        left = {name: imports for name, imports in left.items() if name not in ends}
+
+
+# The modules of the migrations run each other, and a context has hooks that get a context.
+IN_CIRCLES = {
+    "store/migrate.py", "store/migrate_postgres.py", "store/migrations/__init__.py", "store/postgres_programs.py",
+    "service/context.py", "service/hooks.py", "service/personal.py",
+}  # fmt: skip
+
+
+def test_no_modules_of_the_kernel_import_each_other() -> None:
+    """Imports for types count, and those inside functions. `app` makes the settings of the features that use them."""
+    names = {dotted(path): name_of(path) for path in modules() if top_of(name_of(path)) not in COMPOSING}
+    found = {name: {names[module] for module in imported_modules(name, names)} - {name} for name in names.values()}
+    assert circles(found) == IN_CIRCLES
+
+
+def imported_modules(name: str, known: Collection[str]) -> set[str]:
+    """The modules that a file imports. `from a import b` imports the module b of the package a, if there is one."""
+    found = {module for module in imports(PACKAGE / name) if module in known}
+    return found - {module.rpartition(".")[0] for module in found}
+
+
+def dotted(path: Path) -> str:
+    """The name by which a module is imported."""
+    return ".".join(("smartfeeds", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def test_test_finds_circles() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == {"b", "c"}
 
 
 def test_features_import_only_what_they_need() -> None:

@@ -20,9 +20,9 @@ from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
 from smartfeeds.http.encode import Encoder, FeedLinks
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import ref
-from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
+from smartfeeds.http.operations import IF_NONE_MATCH, SYNC, Content, Operation
 from smartfeeds.http.page_writer import PageWriter
-from smartfeeds.http.queries import SYNC, read_flag
+from smartfeeds.http.queries import read_flag
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.items import item_tag

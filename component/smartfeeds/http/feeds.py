@@ -21,19 +21,21 @@ from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unl
 from smartfeeds.http.encode import Encoder, FeedLinks, PageAddress, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.forms import FeedForms, content_of
 from smartfeeds.http.http_errors import HttpError, failure_reply
-from smartfeeds.http.operations import IF_NONE_MATCH, LAST_EVENT_ID, Content, Operation
-from smartfeeds.http.page_writer import PageWriter
-from smartfeeds.http.queries import (
+from smartfeeds.http.operations import (
     CALLBACK,
+    IF_NONE_MATCH,
+    LAST_EVENT_ID,
     MAX,
     MAX_OR_ALL,
     SINCE,
     TIMEOUT,
     UNTIL,
     VIEW_PARAMETERS,
-    FeedQuery,
-    read_query,
+    Content,
+    Operation,
 )
+from smartfeeds.http.page_writer import PageWriter
+from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply, access_headers, early_writer
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls

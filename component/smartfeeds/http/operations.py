@@ -6,14 +6,13 @@ checks rights from these values, and `openapi.py` writes the OpenAPI document fr
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from smartfeeds.core.token import TokenScope
+from smartfeeds.core.view import PARAMETER_SCHEMAS, PARAMETERS
+from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.negotiation import WEB_FORM
-from smartfeeds.http.openapi_schemas import TEXT, Schema
-
-if TYPE_CHECKING:
-    from smartfeeds.http.forms import FeedForms
+from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
+from smartfeeds.http.queries import ALL, CALLBACK_NAME, MAX_CALLBACK
 
 # In the order in which headers and the OpenAPI document name them.
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -64,15 +63,15 @@ class Operation:
     for_people: bool = False
     for_hubs: bool = False
     plain_errors: bool = False
-    forms: "Callable[[FeedForms], Content] | None" = None
-    body_forms: "Callable[[FeedForms], Content] | None" = None
+    forms: Callable[[FeedForms], Content] | None = None
+    body_forms: Callable[[FeedForms], Content] | None = None
 
     @property
     def needs_token(self) -> bool:
         """Whether an anonymous request is rejected."""
         return self.scope is not None and self.scope is not TokenScope.READ
 
-    def with_forms(self, forms: "FeedForms") -> "Operation":
+    def with_forms(self, forms: FeedForms) -> "Operation":
         """The operation with the content that depends on the formats which the service has."""
         answers, body = self.answers, self.body
         if self.forms is not None:
@@ -107,6 +106,26 @@ IF_NONE_MATCH = Parameter("If-None-Match", {"type": "string"}, "entity tags that
 IF_MATCH = Parameter("If-Match", {"type": "string"}, "entity tag of the version to change", "header")
 LAST_EVENT_ID = Parameter("Last-Event-ID", {"type": "string"}, "event streams: cursor to resume after", "header")
 WHOLE_NUMBER: Schema = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
+# Those of a pull, and of the views of a feed.
+SINCE = Parameter(
+    "since", ref("Position"), "items after this position, which need not be that of an item; empty for the oldest page"
+)
+UNTIL = Parameter("until", ref("Position"), "items before this position; empty for the newest page")
+MAX = Parameter("max", WHOLE_NUMBER, "largest number of items")
+# The schema of a parameter cannot depend on the suffix and on another parameter, so the word is only in the text.
+MAX_OR_ALL = Parameter("max", WHOLE_NUMBER, f"{MAX.text}; for Atom, RSS and OPML with sync=true also the word {ALL}")
+TIMEOUT = Parameter(
+    "timeout",
+    WHOLE_NUMBER,
+    "seconds to wait while no item is in range; the service has a default and an upper limit",
+)
+CALLBACK = Parameter(
+    "callback",
+    {"type": "string", "pattern": f"^{CALLBACK_NAME}$", "maxLength": MAX_CALLBACK},
+    "JavaScript function that is called with the page (JSON-P)",
+)
+VIEW_PARAMETERS = tuple(Parameter(name, dict(PARAMETER_SCHEMAS[name]), text) for name, text in PARAMETERS.items())
+SYNC = next(parameter for parameter in VIEW_PARAMETERS if parameter.name == "sync")
 # Without the characters that XML forbids (XML 1.0, 2.2).
 NAME_TEXT: Schema = TEXT | {
     "maxLength": 1023,

@@ -18,9 +18,9 @@ from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.entries import ITEM_CONTENT, Entries, entry_url, expected_of
 from smartfeeds.http.openapi_schemas import ref
-from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Content, Operation
+from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, SYNC, Content, Operation
 from smartfeeds.http.options_json import options_of_json
-from smartfeeds.http.queries import SYNC, read_flag
+from smartfeeds.http.queries import read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.drafts import PayloadDraft, draft_of

@@ -12,39 +12,18 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote_plus, urlencode
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
-from smartfeeds.core.view import PARAMETER_SCHEMAS, PARAMETERS, RESERVED_PARAMETERS, SMART, View, canonical, parse_view
+from smartfeeds.core.view import PARAMETERS, RESERVED_PARAMETERS, SMART, View, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.openapi_schemas import ref
-from smartfeeds.http.operations import WHOLE_NUMBER, Parameter
 from smartfeeds.http.parameter_names import nearest_name, own_fields
 
 ALL = "all"  # the value of `max` that asks for a document of the whole feed
 MAX_QUERY_BYTES = 8_192
 MAX_CALLBACK = 128
-_CALLBACK = r"[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)*"
+CALLBACK_NAME = r"[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)*"
 
-SINCE = Parameter(
-    "since", ref("Position"), "items after this position, which need not be that of an item; empty for the oldest page"
-)
-UNTIL = Parameter("until", ref("Position"), "items before this position; empty for the newest page")
-MAX = Parameter("max", WHOLE_NUMBER, "largest number of items")
-# The schema of a parameter cannot depend on the suffix and on another parameter, so the word is only in the text.
-MAX_OR_ALL = Parameter("max", WHOLE_NUMBER, f"{MAX.text}; for Atom, RSS and OPML with sync=true also the word {ALL}")
-TIMEOUT = Parameter(
-    "timeout",
-    WHOLE_NUMBER,
-    "seconds to wait while no item is in range; the service has a default and an upper limit",
-)
-CALLBACK = Parameter(
-    "callback",
-    {"type": "string", "pattern": f"^{_CALLBACK}$", "maxLength": MAX_CALLBACK},
-    "JavaScript function that is called with the page (JSON-P)",
-)
-VIEW_PARAMETERS = tuple(Parameter(name, dict(PARAMETER_SCHEMAS[name]), text) for name, text in PARAMETERS.items())
 _OF_FEEDS = frozenset({*PARAMETERS, *RESERVED_PARAMETERS})
 # Positions in lists too: a page that does not know one would show something else than what was asked for.
 _OWN = _OF_FEEDS | {"after", "before"}
-SYNC = next(parameter for parameter in VIEW_PARAMETERS if parameter.name == "sync")
 
 
 class FeedQuery(NamedTuple):
@@ -206,6 +185,6 @@ def _pair(field: str) -> tuple[str, str]:
 
 def _callback(text: str) -> str:
     """The name of a function, with nothing else that a script could run (A-12)."""
-    if len(text) > MAX_CALLBACK or re.fullmatch(_CALLBACK, text) is None:
+    if len(text) > MAX_CALLBACK or re.fullmatch(CALLBACK_NAME, text) is None:
         raise FeedError(Condition.BAD_REQUEST, "callback must be the name of a JavaScript function")
     return text

@@ -21,8 +21,8 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.openapi_schemas import ref
-from smartfeeds.http.operations import Operation
-from smartfeeds.http.queries import VIEW_PARAMETERS, read_query
+from smartfeeds.http.operations import VIEW_PARAMETERS, Operation
+from smartfeeds.http.queries import read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, PullFeed
 

@@ -240,6 +240,20 @@ async def test_every_window_is_the_same_on_both_wires(busy: Web, view: str) -> N
         assert links == ([got.json["next"]] if "next" in got.json else []), query
 
 
+async def test_atom_page_follows_the_options_of_its_feed_and_its_own_address(web: Web) -> None:
+    """Pages share what they say of the feed."""
+    await golden_feed(web)
+
+    async def head(host: str = "a.example") -> tuple[str | None, str | None]:
+        atom = etree.fromstring((await web.get("/feeds/comments/?max=1&timeout=0", ATOM, Host=host)).body)
+        return atom.findtext(f"{A}title"), atom.findtext(f"{A}id")
+
+    assert await head() == ("comments", "http://a.example/feeds/comments/")
+    await web.component.configure(ALICE, "comments", title="News & more")
+    assert await head() == ("News & more", "http://a.example/feeds/comments/")
+    assert await head("b.example") == ("News & more", "http://b.example/feeds/comments/")
+
+
 def _last(shown: Shown, since: str | None) -> str:
     last = shown.last or (since if since and since.startswith("cursor:") else "")
     return (last or "").removeprefix("cursor:")

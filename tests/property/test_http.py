@@ -12,6 +12,7 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import PARAMETERS, RESERVED_PARAMETERS
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom_feed import link_text
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import credential_of
@@ -84,6 +85,15 @@ def test_an_address_of_an_item_leads_to_this_item(name: str, item_id: str) -> No
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
 def test_no_two_items_share_an_address(name: str, item_id: str, other: str, other_id: str) -> None:
     assert (entry_path(name, item_id) == entry_path(other, other_id)) == ((name, item_id) == (other, other_id))
+
+
+@given(TEXTS, RAW, TEXTS, st.sampled_from(["", "5", " 50 "]))
+def test_address_of_a_page_in_atom_is_written_in_two_parts(name: str, view: str, until: str, size: str) -> None:
+    """A document writes what all pages of a view have in common once."""
+    place = PageAddress("http://a.example", name, FeedQuery(view, max=size or None))
+    position = place.position("cursor:1_0_00000000", until)
+    both = f"{link_text(place.start_of_pages())}{position.replace('&', '&amp;')}"
+    assert both == link_text(place.page_url(since="cursor:1_0_00000000", until=until))
 
 
 @given(RAW)

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import quote
 
-from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.model import AUDIENCE_CHANGE, Item, Node, NodeKind
 from smartfeeds.core.options import SSE
 from smartfeeds.core.position import SPAN, canonical_cursor
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import Order
 from smartfeeds.formats.activity import write_activity
-from smartfeeds.formats.atom_feed import END_OF_FEED, FeedHead, entry_of_feed, start_of_feed
+from smartfeeds.formats.atom_feed import END_OF_FEED, AtomHead, FeedHead, entry_of_feed, link_text
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.json_text import dump_json
@@ -32,6 +32,9 @@ from smartfeeds.sync.sharing_markup import write_sharing
 # The items of a feed of 10,000 entries of 1 KB fit. To write 50 items takes 5 ms as JSON and 1 ms as Atom, and to get
 # them from the cache 0.03 ms.
 CACHE_BYTES = 16 * 1024 * 1024
+# The heads of about 200 feeds, or of fewer with long descriptions. A head takes 0.06 ms to make.
+FEEDS_BYTES = 1024 * 1024
+FEED_BYTES = 2_048  # memory of an `_AtomFeed` without its texts
 _PLAIN_POSITION = re.compile(r"[A-Za-z0-9_.:-]*")  # without a character that `quote` escapes, except the colon
 _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
@@ -58,25 +61,38 @@ class PageAddress(NamedTuple):
         view = f"?{self.query.view}" if self.query.view else ""
         return f"{self.site_url}{feed_path(self.name, suffix)}{view}"
 
-    def page_url(self, suffix: str = "", **position: str) -> str:
+    def start_of_pages(self, suffix: str = "") -> str:
+        """What the addresses of all pages of the view have in common; the position of a page follows."""
+        view = f"{self.query.view}&" if self.query.view else ""
+        return f"{self.site_url}{feed_path(self.name, suffix)}?{view}"
+
+    def page_url(self, suffix: str = "", *, since: str = "", until: str = "") -> str:
         """A page of the same view and of the same size, as a document if it has a suffix (A-10)."""
-        if self.query.max is not None:
-            position["max"] = self.query.max
-        fields = [self.query.view] if self.query.view else []
-        fields += [f"{name}={_quoted(value)}" for name, value in position.items()]
-        return f"{self.site_url}{feed_path(self.name, suffix)}?{'&'.join(fields)}"
+        position = self.position(since, until)
+        start = self.start_of_pages(suffix)
+        return f"{start}{position}" if position else start.removesuffix("&")
+
+    def position(self, since: str = "", until: str = "") -> str:
+        """The position of a page of the same size, as parameters of a query without a character that URIs escape."""
+        fields = (("since", since), ("until", until), ("max", self.query.max))
+        return "&".join([f"{name}={_quoted(value)}" for name, value in fields if value])
 
     def complete_url(self, suffix: str) -> str:
         """The whole view as one document with sync data, for FeedSync readers, which do not know pages (FS-077)."""
         return f"{self.document_url(suffix)}&max={ALL}"
 
-    def next_url(self, answer: FeedPage) -> str:
-        """The next page, "" if it has no items now (SF-064, A-10)."""
-        last, query = last_cursor(answer, self.query), self.query
+    def next_position(self, answer: FeedPage, last: str) -> str:
+        """The position of the next page behind the cursor `last` of this one, "" if it has no items now (SF-064,
+        A-10)."""
         # A page with an end and without a beginning has the last items before that end, so nothing follows it.
-        if not answer.newer or not last or (query.until is not None and not query.since):
+        if not answer.newer or not last or (self.query.until is not None and not self.query.since):
             return ""
-        return self.page_url(since=f"cursor:{last}", **({"until": query.until} if query.until else {}))
+        return self.position(f"cursor:{last}", self.query.until or "")
+
+    def next_url(self, answer: FeedPage, last: str) -> str:
+        """The address of the page at `next_position`."""
+        position = self.next_position(answer, last)
+        return f"{self.start_of_pages()}{position}" if position else ""
 
     def newer_url(self, answer: FeedPage) -> str:
         """The page behind this one in the whole view, "" if there is none."""
@@ -142,17 +158,50 @@ def last_cursor(answer: FeedPage, query: FeedQuery) -> str:
 
 def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
     """The metadata of the feed and of this page."""
-    items = items_of(answer)
-    entry_prefix = f"{place.site_url}{entry_path(place.name)}"
-    hub_url, cloud = (place.hub_url, place.cloud) if is_feed(answer.node) else ("", None)
-    head = head_of_node(answer.node, place.base_url, entry_prefix, hub_url, cloud)
+    last = last_cursor(answer, place.query)
     return replace(
-        head,
-        updated_us=max([item.modified_us for item in items], default=head.updated_us),
-        next_link=place.next_url(answer),
+        _lasting_head(answer.node, place),
+        updated_us=_updated_us(answer),
+        next_link=place.next_url(answer, last),
         total=total_of(answer),
-        last_cursor=last_cursor(answer, place.query),
+        last_cursor=last,
     )
+
+
+def _lasting_head(node: Node, place: PageAddress) -> FeedHead:
+    """The metadata of the feed."""
+    entry_prefix = f"{place.site_url}{entry_path(place.name)}"
+    hub_url, cloud = (place.hub_url, place.cloud) if is_feed(node) else ("", None)
+    return head_of_node(node, place.base_url, entry_prefix, hub_url, cloud)
+
+
+def _updated_us(answer: FeedPage) -> int:
+    """The time of the last change on a page, or that of the feed if the page is empty."""
+    node = answer.node
+    default_us = max(node.last_modified_us, node.created_us)
+    return max([item.modified_us for item in items_of(answer)], default=default_us)
+
+
+class _AtomFeed(NamedTuple):
+    """What all pages of a feed at an address have in common. `shape` is that of their entries (`Encoder._written`)."""
+
+    head: FeedHead
+    pieces: AtomHead
+    next_start: str
+    shape: str
+
+    @classmethod
+    def of(cls, node: Node, place: PageAddress, *, whole: bool) -> "_AtomFeed":
+        """Returns what pages in a view with (`whole` is false) or without sync data have in common."""
+        head = _lasting_head(node, place)
+        shape = representation_mark("atom", node.node_no, head.byline, head.entry_prefix, whole)
+        without_authors = head if whole else replace(head, channel=replace(head.channel, authors=()))
+        return cls(head, AtomHead.of(without_authors), link_text(place.start_of_pages()), shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """About the memory: texts of the head are in its pieces, too."""
+        return FEED_BYTES + 2 * sum(map(len, self.pieces)) + len(self.next_start)
 
 
 def is_comments(node: Node) -> bool:
@@ -165,12 +214,14 @@ class Encoder:
 
     def __init__(self) -> None:
         self._entries: ByteCache[tuple[str, int, int, str, bool], bytes] = ByteCache(CACHE_BYTES)
+        self._feeds: ByteCache[tuple[object, ...], _AtomFeed] = ByteCache(FEEDS_BYTES)
 
     def json(self, answer: FeedPage, place: PageAddress) -> bytes:
         """A collection (SF-060 to SF-065)."""
         items = items_of(answer)
         total = total_of(answer)
-        links = {"last_cursor": last_cursor(answer, place.query), "next": place.next_url(answer)}
+        last = last_cursor(answer, place.query)
+        links = {"last_cursor": last, "next": place.next_url(answer, last)}
         head = {
             "count": len(items),
             **({} if total is None else {"totalItems": total}),
@@ -183,13 +234,32 @@ class Encoder:
     def atom(self, answer: FeedPage, place: PageAddress) -> bytes:
         """A feed document (SF-066 to SF-071)."""
         whole = not answer.view.sync
-        head = head_of(answer, place)
-        # What an entry depends on besides its item.
-        shape = representation_mark("atom", answer.node.node_no, head.byline, head.entry_prefix, whole)
-        entries = self._written(shape, items_of(answer), lambda item: entry_of_feed(head, item, whole=whole))
+        feed = self._feed(answer.node, place, whole=whole)
+        entries = self._written(feed.shape, items_of(answer), lambda item: entry_of_feed(feed.head, item, whole=whole))
         sharing = sharing_of(answer, place, "atom")
         written_sharing = write_sharing(sharing) + b"\n" if sharing != NO_SHARING else b""
-        return b"".join((start_of_feed(head, whole=whole), written_sharing, *entries, END_OF_FEED))
+        last = last_cursor(answer, place.query)
+        position = place.next_position(answer, last)
+        following = f"{feed.next_start}{position.replace('&', '&amp;')}" if position else ""
+        head = feed.pieces.write(_updated_us(answer), following, total_of(answer), last)
+        return b"".join((head, written_sharing, *entries, END_OF_FEED))
+
+    def _feed(self, node: Node, place: PageAddress, *, whole: bool) -> _AtomFeed:
+        # The number of the audience changes with the options of a node.
+        key = (
+            node.node_no,
+            node.created_us,
+            node.audience // AUDIENCE_CHANGE,
+            node.kind,
+            place.site_url,
+            place.query.view,
+            whole,
+        )
+        feed = self._feeds.get(key)
+        if feed is None:
+            feed = _AtomFeed.of(node, place, whole=whole)
+            self._feeds.put(key, feed, feed.size_bytes + len(place.query.view))
+        return feed
 
     def activity(self, node: Node, item: Item, *, sync: bool = False) -> bytes:
         """One item as JSON, with `sync` including the sync data in its payload."""

@@ -59,7 +59,8 @@ _MARK = "<sx:sync xmlns:sx="
 START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
 
 
-DIGEST_PREFIX = "urn:x-smartfeeds:sha256:"
+DERIVED = "urn:x-smartfeeds:"  # the start of an atom:id that this service has made
+DIGEST_PREFIX = f"{DERIVED}sha256:"
 
 
 def digest_id(*parts: str) -> str:
@@ -72,12 +73,12 @@ def derived_id(item_id: str) -> str:
 
     A node gives its entries `core.urls.xmpp_uri` instead, which differs from node to node.
     """
-    return "urn:x-smartfeeds:" + quote(item_id, safe="", errors="surrogatepass")
+    return DERIVED + quote(item_id, safe="", errors="surrogatepass")
 
 
 def named_by(atom_id: str) -> str:
     """The item id of which `derived_id` made an atom:id, "" for any other one."""
-    prefix, mark, name = atom_id.partition("urn:x-smartfeeds:")
+    prefix, mark, name = atom_id.partition(DERIVED)
     return unquote(name) if mark and not prefix else ""
 
 

@@ -186,14 +186,14 @@ def entry_of_feed(head: FeedHead, item: Item, *, keys: bool = False, whole: bool
 
 def _as_entry(item: Item) -> bytes:
     """The payload if it is an entry, else an entry with the payload as its content."""
+    if item.payload.startswith(ENTRY_START):
+        return item.payload
     start = START_TAG.match(item.payload)
     return item.payload if start is not None and _is_entry(start[0], start[1]) else _wrapped(item)
 
 
 def _is_entry(tag: bytes, name: bytes) -> bool:
-    """Whether a canonical start tag is that of an atom:entry."""
-    if tag.startswith(ENTRY_START):
-        return True
+    """Whether a canonical start tag is that of an atom:entry that has a prefix, or another attribute first."""
     prefix, _, local = name.rpartition(b":")
     declaration = b' xmlns%s="%s"' % (b":" + prefix if prefix else b"", ATOM_NS.encode())
     return local == b"entry" and declaration in tag

@@ -213,7 +213,7 @@ class Entry:
     @property
     def has_own_id(self) -> bool:
         """Whether the atom:id came with the entry and was not made of the item id (SF-092)."""
-        return not self.atom_id.startswith("urn:x-smartfeeds:")
+        return not self.atom_id.startswith(atom.DERIVED)
 
 
 def link_html(address: str) -> str:

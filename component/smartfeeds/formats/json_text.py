@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 from smartfeeds.errors import Condition, FeedError
@@ -231,6 +232,12 @@ def dump_json(value: Json) -> bytes:
     """Compact JSON in UTF-8, which is a JavaScript expression too. Members keep their order."""
     text = _encode(value)
     return text.encode() if text.isascii() else _ESCAPED.sub(_escape, text).encode()
+
+
+def dump_text(text: str) -> bytes:
+    """A text as `dump_json` writes it, in half of the time."""
+    quoted = encode_basestring(text)
+    return quoted.encode() if quoted.isascii() else _ESCAPED.sub(_escape, quoted).encode()
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -29,9 +29,11 @@ _PLAIN_DATE = re.compile(
     r"(?:\.[0-9]{1,9})?(?:Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])"
 ).fullmatch
 # What no URI has in an attribute for an address or in the address of a person, and a percent sign that escapes nothing.
-_ODD_ADDRESS = re.compile(
-    rb"""(?:[ ](?:href|src)="[^"]*?|<(?:[^ :>]+:)?uri[^>]*>[^<]*?)"""
-    rb"""(?:[\x00-\x20\x7f-\xff\\|^`{}\[\]]|%(?![0-9A-Fa-f]{2})|&(?:lt|gt|quot|\#))"""
+# A search for each kind of address begins with a text, which takes a tenth of the time of a search for all kinds.
+_ODD_CHARACTER = rb"""(?:[\x00-\x20\x7f-\xff\\|^`{}\[\]]|%(?![0-9A-Fa-f]{2})|&(?:lt|gt|quot|\#))"""
+_ODD_LINK, _ODD_SOURCE, _ODD_PERSON = (
+    re.compile(start + _ODD_CHARACTER).search
+    for start in (rb' href="[^"]*?', rb' src="[^"]*?', rb"uri(?: [^>]*)?>[^<]*?")
 )
 # C14N writes the white space that some servers do not pass on unchanged as character references.
 _REFERENCE = b"&#x"
@@ -178,7 +180,7 @@ def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int
 
 def with_uris(payload: bytes) -> bytes:
     """An entry whose links are URIs, because programs that read Atom do not escape them (`uri_of`)."""
-    if _ODD_ADDRESS.search(payload) is None:
+    if not (_ODD_LINK(payload) or _ODD_SOURCE(payload) or _ODD_PERSON(payload)):
         return payload
     root = parse_stored(payload)
     for node in root.iter(atom.LINK, atom.CONTENT, atom.IN_REPLY_TO, atom.URI):

@@ -43,9 +43,9 @@ class ByteCache(Generic[Key, Value]):
 
     def put(self, key: Key, value: Value, size_bytes: int) -> None:
         """Stores a value of this size and replaces the former value of the key."""
-        self.drop(key)
+        former = self._values.pop(key, None)
         self._values[key] = (value, size_bytes + ENTRY_BYTES)
-        self.size_bytes += size_bytes + ENTRY_BYTES
+        self.size_bytes += size_bytes + ENTRY_BYTES - (former[1] if former is not None else 0)
         while self.size_bytes > self._limit_bytes:
             _, (_, dropped_bytes) = self._values.popitem(last=False)
             self.size_bytes -= dropped_bytes

@@ -7,9 +7,8 @@ set are omitted.
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
-from smartfeeds.formats.activity import write_activity
-from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.formats.plain_activity import write_item
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import read_item
@@ -23,14 +22,14 @@ def write_shared(item: Item, *, comments: bool = False) -> bytes:
     """An item with its sync data as an activity. The payload of the item has sx:sync."""
     sync_item = read_item(parse_stored(item.payload))
     if sync_item is None:
-        return write_activity(read_entry(item), comments=comments)
+        return write_item(item, comments=comments)
     return write_version(item, sync_item.dialect, sync_item.version, comments=comments)
 
 
 def write_version(item: Item, dialect: Dialect, version: Version, *, comments: bool = False) -> bytes:
     """A version of an item as an activity: the winner with its conflicts, or a conflict."""
     payload, deleted = version.payload, version.deleted.on
-    activity = write_activity(read_entry(item._replace(payload=payload, deleted=deleted)), comments=comments)
+    activity = write_item(item._replace(payload=payload, deleted=deleted), comments=comments)
     sync = dump_json(_sync(version, dialect))
     if version.conflicts:
         inside = b",".join([write_version(item, dialect, loser, comments=comments) for loser in version.conflicts])

@@ -24,11 +24,10 @@ from smartfeeds.features.pages.river_requests import (
     Headlines,
     River,
 )
-from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.formats.plain_activity import write_item
 from smartfeeds.formats.representation import Representation
 from smartfeeds.formats.river_feed import write_river
 from smartfeeds.http import negotiation as n
@@ -131,7 +130,7 @@ class Rivers:
 
 def activity_json(node: Node, item: Item) -> bytes:
     """An entry as an activity. Without the cache of `encode.Encoder`, which belongs to the thread of the event loop."""
-    return write_activity(read_entry(item), comments=is_comments(node))
+    return write_item(item, comments=is_comments(node))
 
 
 def feed_json(call: HttpCall, node: Node) -> JsonObject:

@@ -573,7 +573,6 @@ async def test_an_unexpected_failure_is_told_as_an_incident(
         raise RuntimeError("the reason")
 
     monkeypatch.setattr(site.feeds, "get", fail)
-    monkeypatch.setattr(site._streams, "get", fail)
     heard = await ask(web, request("/feeds/notes/?q=private", "Cookie: s3cret-cookie"))
     is_problem(heard, 500)
     incident = re.fullmatch(r"incident ([0-9a-f]{8})", heard.json["detail"])

@@ -11,8 +11,7 @@ from functools import partial
 from smartfeeds.formats.document_format import DocumentFormat, FeedExport
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.encode import PageAddress, first_cursor, head_of, items_of, sharing_of
-from smartfeeds.http.feeds import Write
+from smartfeeds.http.encode import PageAddress, Write, first_cursor, head_of, items_of, sharing_of
 from smartfeeds.http.forms import FeedForm, FeedForms
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.sync.documents import FeedFormat

@@ -105,6 +105,10 @@ class PageAddress(NamedTuple):
         return self.page_url(until=f"cursor:{first}") if answer.older and first else ""
 
 
+# Writes a page as a document.
+Write = Callable[[FeedPage, PageAddress], bytes]
+
+
 class LocalFiles(NamedTuple):
     """The files of other hosts that this service has loaded. `covers` tells whether documents in a form name them in
     place of the original ones; `in_page` and `in_item` put their addresses below that of the site into items."""

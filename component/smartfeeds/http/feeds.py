@@ -17,8 +17,9 @@ from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import Authenticate, HttpCall
+from smartfeeds.http.complete import is_complete
 from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unless_known
-from smartfeeds.http.encode import Encoder, FeedLinks, PageAddress, in_callback, is_feed, items_of, last_cursor
+from smartfeeds.http.encode import Encoder, FeedLinks, PageAddress, Write, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.forms import FeedForms, content_of
 from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.operations import (
@@ -36,9 +37,12 @@ from smartfeeds.http.operations import (
 )
 from smartfeeds.http.page_writer import PageWriter
 from smartfeeds.http.queries import FeedQuery, read_query
+from smartfeeds.http.quotas import Quota
 from smartfeeds.http.replies import Reply, access_headers, early_writer
+from smartfeeds.http.router import Answered, Handler
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
+from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import FeedPage, PullFeed
 
 # Each change of a feed makes its cached pages useless, so a larger cache would have more pages that nobody gets again.
@@ -50,6 +54,7 @@ PAUSE_EVERY_S = 0.005
 # Documents that a program can merge. The others lack deletions and ids.
 _WITH_SYNC = frozenset({n.HTML, n.RSS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
+TOO_MANY = "too many requests for feeds at once from your address; wait for one to end"
 _VARY = "Accept, Accept-Encoding, Authorization"
 
 _SCRIPT: Content = {n.JAVASCRIPT.partition(";")[0]: {"type": "string"}}
@@ -78,8 +83,6 @@ DOCUMENT = Operation(
 FEED_REDIRECT = Operation("feedRedirect", "Redirect to the address with a slash at its end", {308: {}}, cors=True)
 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
-# Writes a page as a document.
-Write = Callable[[FeedPage, PageAddress], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +385,40 @@ class Feeds:
         if timeout_s is None:
             return 0 if request.document else self._poll_default_s
         return min(timeout_s, self._poll_max_s)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedReading:
+    """Handles GET and HEAD of feeds: by `feeds`, as an event stream, or as a complete document. `quota` bounds the
+    requests of each client behind a proxy."""
+
+    feeds: Feeds
+    stream: Handler
+    complete: Handler
+    quota: Quota
+
+    def get(self, call: HttpCall) -> Awaitable[Answered]:
+        """The response in the form that the request asks for. Raises FeedError."""
+        if call.proxied:
+            return self._in_turn(call)
+        return self._handler(call)(call)
+
+    async def _in_turn(self, call: HttpCall) -> Answered:
+        # A client that connects directly is bounded by its connections. The connections of a proxy belong to many
+        # clients, so the requests of each client are counted instead.
+        network = network_of(call.address)
+        if not self.quota.take(network):
+            raise FeedError(Condition.BUSY, TOO_MANY)
+        try:
+            return await self._handler(call)(call)
+        finally:
+            self.quota.release(network)
+
+    def _handler(self, call: HttpCall) -> Handler:
+        if call.suffix:
+            return self.complete if is_complete(call) else self.feeds.get
+        is_stream = n.choose(call.header("Accept"), self.feeds.forms) is n.EVENTS
+        return self.stream if is_stream else self.feeds.get
 
 
 async def redirect(call: HttpCall) -> Reply:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Never, TypeVar, cast
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError
@@ -30,6 +30,9 @@ class SqlStore:
         self._reads: WorkQueue | None = None
         self._long_reads: WorkQueue | None = None
         self._writes: WorkQueue | None = None
+        # Each request runs a work, so these are the functions of the queues themselves while the store is open.
+        self.submit_read: Callable[[Work], None] = self._refuse
+        self.submit_write: Callable[[Work], None] = self._refuse
 
     def _start(
         self,
@@ -42,6 +45,9 @@ class SqlStore:
         self._writes = WorkQueue(writers, WRITE_BATCH, SLOW_WRITE_S) if writers else None
         self._long_reads = WorkQueue(long_readers, 1, slow_read_s)
         self._reads = WorkQueue(readers, READ_BATCH, slow_read_s, overflow=self._long_reads)
+        self.submit_read = self._reads.submit
+        if self._writes is not None:
+            self.submit_write = self._writes.submit
 
     def prepare_close(self) -> None:
         """Does nothing here: SQLite answers, or fails."""
@@ -50,6 +56,7 @@ class SqlStore:
         """Rejects further works and waits for those that are queued."""
         every = (self._reads, self._long_reads, self._writes)
         self._reads = self._long_reads = self._writes = None
+        self.submit_read = self.submit_write = self._refuse
         for queue in every:
             if queue is not None:
                 await queue.close()
@@ -67,23 +74,16 @@ class SqlStore:
     ) -> T:
         return cast(T, await self._writing.call(work, turn, on_commit, touch))
 
-    def submit_read(self, work: Work) -> None:
-        self._reading.submit(work)
-
-    def submit_write(self, work: Work) -> None:
-        (self._writes or self._writing).submit(work)
-
     @property
     def _reading(self) -> WorkQueue:
-        if self._reads is None:
-            raise StoreError("the store is closed")
-        return self._reads
+        return self._reads if self._reads is not None else self._refuse()
 
     @property
     def _writing(self) -> WorkQueue:
-        if self._writes is None:
-            raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
-        return self._writes
+        return self._writes if self._writes is not None else self._refuse()
+
+    def _refuse(self, _work: Work | None = None) -> Never:
+        raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
 
     async def index_some(self, limit: int) -> int:
         payloads = await self.read(lambda tx: tx.unindexed(limit), turn=INDEX_TURN)

@@ -64,7 +64,7 @@ BUDGETS = {
     notified_publishes: Budget(160, 37, 1.0),
     subscribes: Budget(218, 35, 7.0),
     creates: Budget(165, 30, 9.0),
-    pages: Budget(167, 31, 3.0),
+    pages: Budget(148, 29, 1.0),
 }
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.view import View, parse_view, split_name
+from smartfeeds.core.position import format_cursor
+from smartfeeds.core.view import Order, View, parse_view, split_name
 from smartfeeds.formats.atom import tombstone
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.store.base import WriteTx
@@ -133,6 +134,34 @@ def test_pages_joined_are_the_view_in_both_directions(rows: list[Row], name: str
             assert page.index == (len(expected) - len(found) if "?" in name else None)
             page = await world.pull(name, order_by=order, max=size, before=page.first or "")
         assert found == expected
+
+    asyncio.run(run())
+
+
+@settings(max_examples=runs(150))
+@given(ROWS, st.sampled_from(VIEWS[:3]), st.integers(1, 7), st.booleans(), st.booleans())
+def test_cursors_of_a_page_count_all_items_with_their_key(
+    rows: list[Row], name: str, size: int, backwards: bool, tombstones: bool
+) -> None:
+    """[SF-103] Whatever of them the page shows. Without tombstones the bare view has all items, too."""
+    rows = [row for row in rows if tombstones or row.change != "deleted"]
+    key = "created_us" if "created" in name else "modified_us"
+    order = Order.CREATED if "created" in name else Order.MODIFIED
+
+    def cursor(item_id: str) -> str:
+        number = int(item_id.removeprefix("i"))
+        key_us = getattr(rows[number], key)
+        return format_cursor(order, key_us, [f"i{n}" for n in range(number + 1) if getattr(rows[n], key) == key_us])
+
+    async def run() -> None:
+        world = await build(rows)
+        place = {"before": ""} if backwards else {}
+        page = await world.pull(name, max=size, **place)
+        while page.items:
+            first, last = cursor(page.items[0].id), cursor(page.items[-1].id)
+            assert set(f"{page.first}~{page.last}".replace("cursor:", "").split("~")) == {first, last}
+            place = {"before": page.first or ""} if backwards else {"after": page.last or ""}
+            page = await world.pull(name, max=size, **place)
 
     asyncio.run(run())
 

@@ -6,6 +6,7 @@ count and its index come from one snapshot.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind, Slice
@@ -31,6 +32,8 @@ LONGEST_WRITTEN = 6  # bytes of one character in an attribute: &quot;
 ENTRY_BYTES = 60  # about what surrounds the texts of an entry
 # The unfiltered Smart view of each order, over which cursors and marks are computed.
 WHOLE = {Order.MODIFIED: SMART, Order.CREATED: CREATED}
+_KEYS = {Order.MODIFIED: attrgetter("modified_us"), Order.CREATED: attrgetter("created_us")}
+_NOTHING_US = -(2**63)  # before all items
 _BY = {"creation": Order.CREATED, "modification": Order.MODIFIED}
 
 
@@ -104,19 +107,24 @@ def read_page(
 ) -> PageRead:
     """Reads the page of a plan. With `look` it reads whether items follow, and no index that costs a statement. The
     caller has checked `index_first`."""
-    if (cursor := _cursor_before(view, page_plan)) is not None:
+    if (cursor := _cursor_before(node, view, page_plan)) is not None:
         rows = _rows_behind(tx, context, node, view, page_plan.limit + look, cursor)
         return page_between(tx, context, node, view, page_plan, rows.after, None, rows.items, look=look)
     after, before = edges_of(tx, context, node, view, page_plan)
     return page_between(tx, context, node, view, page_plan, after, before, look=look)
 
 
-def _cursor_before(view: View, page_plan: PagePlan) -> Cursor | None:
+def _shows_all(node: Node, view: View) -> bool:
+    """Whether a view has all items of a node, so that a page of it shows which items have one key."""
+    return not view.filtered and (node.live == node.total or not view.hides_tombstones)
+
+
+def _cursor_before(node: Node, view: View, page_plan: PagePlan) -> Cursor | None:
     """The cursor right before a page, if one statement can read the items of its key and those of the page: the view
     shows all items, and few have the key."""
     if page_plan.after is None or page_plan.before is not None or page_plan.newest or page_plan.offset:
         return None
-    if view.filtered or view.hides_tombstones or not 0 < page_plan.limit <= STEP_ITEMS:
+    if not _shows_all(node, view) or not 0 < page_plan.limit <= STEP_ITEMS:
         return None
     position = parse_position(page_plan.after, view)
     cursor = position.later if isinstance(position, AtCursor) else None
@@ -159,13 +167,15 @@ def page_between(
     if not page_plan.limit:
         return PageRead((), ResultSet(_count(tx, node, view)))
     window = Slice(view, page_plan.limit, after, before, page_plan.newest, page_plan.offset)
-    items, ended = _read_items(tx, context, node, window, rows, look=look and not window.newest)
+    # With the item before a page of the newest items, the page says how many items have the key of its first one.
+    look_back = window.newest and _shows_all(node, view)
+    items, ended, older_us = _read_items(tx, context, node, window, rows, look=look_back if window.newest else look)
     whole = ended and after is before is None and not page_plan.offset
     count = len(items) if whole else _count(tx, node, view)
     if not items:
         return PageRead((), ResultSet(count))
     index = None if look or not (page_plan.index or view.smart) else _index(tx, node, window, items, count)
-    first, last = _uids(tx, node, window, page_plan, items, spans=context.policy.span_cursors)
+    first, last = _uids(tx, node, window, page_plan, items, older_us, spans=context.policy.span_cursors)
     if page_plan.descending:
         items.reverse()
         first, last = last, first
@@ -181,34 +191,51 @@ def _count(tx: ReadTx, node: Node, view: View) -> int | None:
     return node.live if view.hides_tombstones else node.total
 
 
+class _ItemsRead(NamedTuple):
+    """The items of a page. `ended`: the store has no more of them. `older_us`: no item right before the page has a
+    greater key; None if nobody knows."""
+
+    items: list[Item]
+    ended: bool
+    older_us: int | None
+
+
 def _read_items(
     tx: ReadTx, context: Context, node: Node, window: Slice, rows: list[Item] | None = None, *, look: bool = False
-) -> tuple[list[Item], bool]:
-    """The items of a page, as many as one stanza may carry, and whether the store has no more of them.
+) -> _ItemsRead:
+    """The items of a page, as many as one stanza may carry.
 
     Steps of STEP_ITEMS avoid reading many items that do not fit into the stanza. `rows` are those of the first step if
-    they were read already. With `look` each step reads one more, so that a page is known to end with the view.
+    they were read already. With `look` each step reads one more, so that it is known what follows.
     """
     view, newest, limit_bytes = window.view, window.newest, context.policy.page_bytes
     after, before, offset = window.after, window.before, window.offset
+    first_us = _NOTHING_US if after is None else after.key_us
+    key = _KEYS[view.order]
     items: list[Item] = []
-    while len(items) < window.limit:
+    while True:
         step = min(STEP_ITEMS, window.limit - len(items))
         if rows is None:
             rows = tx.slice(node.node_no, Slice(view, step + look, after, before, newest, offset))
         ended = len(rows) < step + look
-        del rows[step:]  # `look` is for pages from the older end
+        more = rows.pop(0 if newest else -1) if look and not ended else None
         if view.sync or view.filtered or True in [item.damaged for item in rows]:
             rows = [shown(context, node, view, item) for item in rows]
         items = rows + items if newest else items + rows
         fitting_items = _within_bytes(items, limit_bytes, newest=newest)
-        if len(fitting_items) < len(items) or ended:
-            return fitting_items, ended and len(fitting_items) == len(items)
+        cut = len(items) - len(fitting_items)
+        if not newest:
+            older_us = None if window.offset else first_us
+        elif cut:
+            older_us = key(items[cut - 1])
+        else:
+            older_us = first_us if ended else None if more is None else key(more)
+        if cut or ended or len(items) >= window.limit:
+            return _ItemsRead(fitting_items, ended and not cut, older_us)
         end = items[0] if newest else items[-1]
-        edge = Edge(key_of(view.order, end), end.item_no - newest)
+        edge = Edge(key(end), end.item_no - newest)
         after, before = (after, edge) if newest else (edge, before)
         offset, rows = 0, None
-    return items, False
 
 
 def cursor_of(tx: ReadTx, node_no: int, order: Order, item: Item) -> str:
@@ -379,32 +406,39 @@ def _index(tx: ReadTx, node: Node, window: Slice, items: list[Item], count: int 
 
 
 def _uids(
-    tx: ReadTx, node: Node, window: Slice, page_plan: PagePlan, items: list[Item], *, spans: bool
+    tx: ReadTx,
+    node: Node,
+    window: Slice,
+    page_plan: PagePlan,
+    items: list[Item],
+    older_us: int | None,
+    *,
+    spans: bool,
 ) -> tuple[str, str]:
-    first = _cursor_in(tx, node, window, items, 0)
+    """The positions of the first and the last item of a page. `older_us` is that of `_ItemsRead`."""
+    first = _cursor_in(tx, node, window.view, items, 0, older_us)
     if len(items) == 1:
         return f"cursor:{first}", f"cursor:{first}"
-    last = _cursor_in(tx, node, window, items, len(items) - 1)
+    last = _cursor_in(tx, node, window.view, items, len(items) - 1, older_us)
     if spans and page_plan.spans and not window.view.smart:
         return f"cursor:{first}{SPAN}{last}", f"cursor:{last}{SPAN}{first}"
     return f"cursor:{first}", f"cursor:{last}"
 
 
-def _cursor_in(tx: ReadTx, node: Node, window: Slice, items: list[Item], place: int) -> str:
+def _cursor_in(tx: ReadTx, node: Node, view: View, items: list[Item], place: int, older_us: int | None) -> str:
     """The cursor of an item of a page. If the page has all items with its key up to it, the store is not asked."""
-    order, item = window.view.order, items[place]
-    key_us = key_of(order, item)
+    key, item = _KEYS[view.order], items[place]
+    key_us = key(item)
     start = place
-    while start and key_of(order, items[start - 1]) == key_us:
+    while start and key(items[start - 1]) == key_us:
         start -= 1
-    after = window.after
     # Right before the page is an item with another key, or nothing.
-    begins = not (window.newest or window.offset) and (after is None or after.key_us < key_us)
-    shows_all = not (window.view.filtered or window.view.hides_tombstones)
-    if not shows_all or not (start or begins):
-        return cursor_of(tx, node.node_no, order, item)
-    group = items[start : place + 1]
+    begins = start or (older_us is not None and older_us < key_us)
     # The id of a damaged item may be damaged, too.
-    if True in [each.damaged for each in group]:
-        return cursor_of(tx, node.node_no, order, item)
-    return format_cursor(order, key_us, [each.id for each in group])
+    if not begins or not _shows_all(node, view) or item.damaged or (start < place and _damaged(items[start:place])):
+        return cursor_of(tx, node.node_no, view.order, item)
+    return format_cursor(view.order, key_us, [each.id for each in items[start : place + 1]])
+
+
+def _damaged(items: list[Item]) -> bool:
+    return any(item.damaged for item in items)

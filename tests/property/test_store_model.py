@@ -267,7 +267,7 @@ class Look:
             tx.affiliations_of("a@x", KeyRange(2, after=1)),
             tx.subscriptions_of("a@x", KeyRange(1), now_us=None),
         ]
-        found += [tx.created_in("example.org"), tx.subscribed_in("x"), tx.subscribed_in("")]
+        found += [tx.created_in("example.org"), *(tx.subscriber_use(1, jid, now_us=None) for jid in ("a@x", ""))]
         found += [tx.listed_count("a@x"), tx.listed_nodes("a@x", "", 9), tx.listed_nodes("b@x", "a", 2, newest=True)]
         nodes = tx.changed_nodes(None, 9)
         places = [NodePlace(node.last_modified_us, node.name) for node in nodes]

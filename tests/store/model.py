@@ -242,13 +242,11 @@ class Model:
         rows = [row for row in rows if bare(row[1].jid) == jid and row[0].state is NodeState.LIVE]
         return part_of(rows, part, lambda row: row[1].sub_no)
 
-    def subscribed_in(self, of: str) -> int:
-        return sum(domain(one.jid) == of for one in self._subscriptions.values())
-
     def subscriber_use(self, node_no: int, jid: str, *, now_us: None) -> SubscriberUse:
         everywhere = sum(bare(one.jid) == jid for one in self._subscriptions.values())
         here = self.subscriptions_on(node_no, jid, now_us=now_us)
-        return SubscriberUse(here, everywhere, self.subscribed_in(domain(jid)))
+        of_domain = sum(domain(one.jid) == domain(jid) for one in self._subscriptions.values())
+        return SubscriberUse(here, everywhere, of_domain)
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
         self._change(subscription.node_no, AUDIENCE_CHANGE if subscription.sub_no else 1)

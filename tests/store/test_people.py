@@ -103,7 +103,8 @@ async def test_domains_are_tallied(store: Store) -> None:
     """[xep-map 249] What the JIDs of a domain have, through every way that it comes and goes."""
 
     async def counts(domain: str) -> tuple[int, int]:
-        return await store.read(lambda tx: (tx.created_in(domain), tx.subscribed_in(domain)))
+        use = await store.read(lambda tx: tx.subscriber_use(1, f"a@{domain}", now_us=None))
+        return await store.read(lambda tx: tx.created_in(domain)), use.of_domain
 
     def fill(tx: WriteTx) -> tuple[int, int]:
         first, second = (tx.add_node(node(name, creator=f"{name}@x")).node_no for name in "ab")

@@ -48,7 +48,8 @@ def slot_of(tx: WriteTx) -> int:
 
 
 def counts(tx: ReadTx) -> tuple[int, ...]:
-    return (tx.node_count(), tx.listed_count("x@y"), tx.created_in(DOMAIN), tx.subscribed_in(DOMAIN))
+    use = tx.subscriber_use(1, f"a@{DOMAIN}", now_us=None)
+    return (tx.node_count(), tx.listed_count("x@y"), tx.created_in(DOMAIN), use.of_domain)
 
 
 def rows(url: str) -> list[tuple[object, ...]]:

@@ -289,10 +289,6 @@ class PeopleReads(NodeReads):
         """
         return self.number(_SUBSCRIBED_BY, (bare,))
 
-    def subscribed_in(self, domain: str) -> int:
-        """Returns the same number for all bare JIDs of a domain. O(1)."""
-        return self.sum_tally(SUBSCRIPTIONS_IN + domain)
-
     def subscribed_views(self, node_no: int) -> list[str]:
         """Returns the distinct canonical views to which a node has subscriptions in state subscribed."""
         return to_views(self.db.rows(SUBSCRIBED_VIEWS, (node_no, node_no)))

@@ -53,7 +53,6 @@ async def test_source_is_read_as_it_was_put(store: Store) -> None:
     await store.write(lambda tx: source_rows.put(tx, whole))
 
     assert await store.read(lambda tx: source_rows.source(tx, number)) == whole
-    assert await store.read(lambda tx: source_rows.source_of(tx, "news", "https://a.example/f")) == whole
     assert await store.read(lambda tx: source_rows.sources_by(tx, "bob@example.org")) == 1
     assert await store.read(lambda tx: source_rows.sources_by(tx, "")) == 0
 

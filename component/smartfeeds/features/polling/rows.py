@@ -84,12 +84,6 @@ def source(tx: ReadTx, source_no: int) -> Source | None:
     return to_source(row) if row else None
 
 
-def source_of(tx: ReadTx, node: str, first_url: str) -> Source | None:
-    """Returns the source of a node that was added under this address."""
-    row = tx.db.row(f"{SOURCE.select} WHERE node = ? AND first_url = ?", (node, first_url))
-    return to_source(row) if row else None
-
-
 def sources(tx: ReadTx, after_no: int, limit: int) -> list[Source]:
     """Returns sources by number."""
     statement = f"{SOURCE.select} WHERE source_no > ? ORDER BY source_no LIMIT ?"

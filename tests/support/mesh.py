@@ -30,7 +30,7 @@ from smartfeeds.features.mirrors.mirror_out import ItemPublisher
 from smartfeeds.features.mirrors.mirrors import MirrorConnections, Mirrors
 from smartfeeds.features.mirrors.statuses import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.features.mirrors.stream_link import StreamLink
-from smartfeeds.features.polling.push_keys import OwnCallbacks
+from smartfeeds.features.polling.push_states import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.push.sender import PushForms, PushSender
 from smartfeeds.push.side import PushSide

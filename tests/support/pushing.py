@@ -22,8 +22,7 @@ from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.http import CHECK_PUSH, RECEIVE_PUSH, SourcePushEndpoint
 from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.push_inbox import PushInbox
-from smartfeeds.features.polling.push_keys import OwnCallbacks
-from smartfeeds.features.polling.push_states import PushState, SourcePush
+from smartfeeds.features.polling.push_states import OwnCallbacks, PushState, SourcePush
 from smartfeeds.features.polling.source import Source
 from smartfeeds.features.polling.subscriber import PushClients, Subscriber
 from smartfeeds.features.polling.tools import SourceTools

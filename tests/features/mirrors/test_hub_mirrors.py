@@ -16,8 +16,7 @@ from smartfeeds.features.mirrors.mirror import HUB, POLLED, Direction, MirrorRow
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_push import leave_hub
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
-from smartfeeds.features.polling.push_keys import OwnCallbacks
-from smartfeeds.features.polling.push_states import PushState
+from smartfeeds.features.polling.push_states import OwnCallbacks, PushState
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS

@@ -15,8 +15,7 @@ from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.mirrors import mirror_http, mirror_in
 from smartfeeds.features.mirrors.statuses import remove_mirror
 from smartfeeds.features.polling import push_rows as source_push_rows
-from smartfeeds.features.polling.push_keys import OwnCallbacks
-from smartfeeds.features.polling.push_states import PollHint, PushState
+from smartfeeds.features.polling.push_states import OwnCallbacks, PollHint, PushState
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.http.encode import Encoder, PageAddress

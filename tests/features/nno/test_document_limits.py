@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from smartfeeds.errors import FeedError
 from smartfeeds.features.nno import files as nno
 from smartfeeds.features.nno.files import EssSource, Puller
-from smartfeeds.features.polling import checking
-from smartfeeds.features.polling.checking import check_source
+from smartfeeds.features.polling.finding import check_source
 from smartfeeds.features.polling.source import SourceState, new_source
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
@@ -80,7 +80,7 @@ async def test_nothing_of_a_search_or_an_aggregator_is_read_on_the_event_loop(si
     site.pages[PATH] = tagged(atom("a"))
     async with Fetcher(FetchLimits(allowed=EVERYWHERE)) as fetcher:
         await check_source(fetcher, new_source("n", site.url("/page"), 0), 0, aside)
-        with pytest.raises(checking.FeedError):
+        with pytest.raises(FeedError):
             await EssSource(site.url("/page"), aside=aside).refresh(fetcher, 50)
         entry = nno.NnoEntry(site.url(PATH), 0, 0)
         await Puller(fetcher, aside=aside).pull([entry])

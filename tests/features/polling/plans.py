@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from smartfeeds.features.polling import push_rows, rows
+from smartfeeds.features.polling.push_links import PushOffer, PushTarget
 from smartfeeds.features.polling.push_states import dump_details, new_push
-from smartfeeds.features.polling.push_targets import PushOffer, PushTarget
 from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.store.base import WriteTx

@@ -6,8 +6,8 @@ from dataclasses import replace
 from features.polling.test_command import URL, rows, stored, write
 from smartfeeds.console import Exit
 from smartfeeds.features.polling import push_rows as source_push_rows
+from smartfeeds.features.polling.push_links import PushOffer, PushTarget
 from smartfeeds.features.polling.push_states import PushState, SourcePush, new_push
-from smartfeeds.features.polling.push_targets import PushOffer, PushTarget
 from smartfeeds.features.polling.source import PushKind
 from support.shell import Run
 

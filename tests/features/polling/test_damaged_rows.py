@@ -4,8 +4,8 @@ import pytest
 
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.push_links import PushTarget
 from smartfeeds.features.polling.push_states import PushState, SourcePush
-from smartfeeds.features.polling.push_targets import PushTarget
 from smartfeeds.features.polling.source import PushKind, new_source
 from smartfeeds.store.base import WriteTx
 from support.component import Starter

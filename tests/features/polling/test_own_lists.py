@@ -16,7 +16,7 @@ from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.own_lists import add_list
+from smartfeeds.features.polling.lists import add_list
 from smartfeeds.features.polling.polls import HOUR_S, UNLISTED, paused
 from smartfeeds.features.polling.source import Reach, SourceSettings, SourceState, new_source
 from smartfeeds.features.polling.sources import add_source, find_source

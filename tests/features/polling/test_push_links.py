@@ -2,8 +2,16 @@
 
 import pytest
 
-from smartfeeds.features.polling.push_links import NO_LINKS, document_links, header_links, push_links
-from smartfeeds.features.polling.push_targets import PushOffer, PushTarget, is_web, same_address
+from smartfeeds.features.polling.push_links import (
+    NO_LINKS,
+    PushOffer,
+    PushTarget,
+    document_links,
+    header_links,
+    is_web,
+    push_links,
+    same_address,
+)
 from smartfeeds.features.polling.source import PushKind
 from smartfeeds.formats import html_page
 from smartfeeds.formats.crowds import TAG_ATTRIBUTES

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from smartfeeds.features.polling import push_rows as source_push_rows
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.push_links import PushOffer, PushTarget
 from smartfeeds.features.polling.push_states import PollHint, PushState, SourcePush, mirror_source_no, new_push
-from smartfeeds.features.polling.push_targets import PushOffer, PushTarget
 from smartfeeds.features.polling.source import PushKind, SourceState, new_source
 from smartfeeds.store.base import Store
 

@@ -13,8 +13,8 @@ from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.http import PUSHES_AT_ONCE
 from smartfeeds.features.polling.push_inbox import PUSH_BYTES, PushInbox
+from smartfeeds.features.polling.push_links import MAX_TARGETS
 from smartfeeds.features.polling.push_states import PushState
-from smartfeeds.features.polling.push_targets import MAX_TARGETS
 from smartfeeds.features.polling.source import PushKind, SourceState
 from smartfeeds.features.polling.source_push import FORGOTTEN_S
 from support.component import settings

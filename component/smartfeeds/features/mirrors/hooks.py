@@ -6,7 +6,7 @@ from dataclasses import replace
 from smartfeeds.core.person import Person
 from smartfeeds.features.mirrors import rows
 from smartfeeds.features.mirrors.mirror import Direction
-from smartfeeds.features.polling.push_owners import PushOwners
+from smartfeeds.features.polling.extensions import PushOwners
 from smartfeeds.features.polling.source import Reach
 from smartfeeds.service.context import Context
 from smartfeeds.service.hooks import Hooks, Origin

@@ -27,8 +27,8 @@ from smartfeeds.features.mirrors.mirror_hub import MirrorHub
 from smartfeeds.features.mirrors.mirror_in import BATCH, IncomingBatch, IncomingMirror
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore, unchanged
 from smartfeeds.features.mirrors.statuses import mirror_reader
-from smartfeeds.features.polling.push_keys import OwnCallbacks
 from smartfeeds.features.polling.push_links import push_links
+from smartfeeds.features.polling.push_states import OwnCallbacks
 from smartfeeds.features.polling.tools import ACCEPT_FEED, SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK

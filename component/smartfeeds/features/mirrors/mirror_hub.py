@@ -9,9 +9,8 @@ from functools import partial
 
 from smartfeeds.features.mirrors.mirror_documents import WebDocument
 from smartfeeds.features.mirrors.mirror_push import find_mirror_push, follow_offer
-from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, OwnCallbacks
-from smartfeeds.features.polling.push_states import PushState
-from smartfeeds.features.polling.push_targets import offer_of
+from smartfeeds.features.polling.push_links import offer_of
+from smartfeeds.features.polling.push_states import SECRET_BYTES, TOKEN_BYTES, OwnCallbacks, PushState
 from smartfeeds.features.polling.source_push import PolledOffer
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.service.feeds import FeedService

@@ -34,7 +34,7 @@ from smartfeeds.features.mirrors.mirror_peer import Peer, PeerMemory
 from smartfeeds.features.mirrors.mirror_push import leave_hub
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.features.mirrors.statuses import consumer_of_mirror, set_configured
-from smartfeeds.features.polling.push_keys import OwnCallbacks
+from smartfeeds.features.polling.push_states import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.fetch import FetchLimits, HttpClient
 from smartfeeds.service.feeds import FeedService

@@ -10,7 +10,7 @@ from smartfeeds.features.mirrors.mirrors import MIRROR_LIMITS, MirrorConnections
 from smartfeeds.features.mirrors.settings import MirrorSettings
 from smartfeeds.features.mirrors.statuses import document_readers
 from smartfeeds.features.mirrors.stream_link import StreamLink
-from smartfeeds.features.polling.push_keys import OwnCallbacks
+from smartfeeds.features.polling.push_states import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher

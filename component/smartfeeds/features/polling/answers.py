@@ -1,18 +1,27 @@
-"""From the response of a source's server to the answer that `polls` decides by (SRC-033 to SRC-045)."""
+"""From the response of a source's server to the answer that `polls` decides by (SRC-022, SRC-024, SRC-033 to
+SRC-045)."""
 
+import re
 from ipaddress import ip_address
+from typing import Final
 
-from smartfeeds.features.polling.freshness import fresh_s
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.polling.polls import AnswerKind, PollAnswer, may_store_redirect
 from smartfeeds.features.polling.reading import SourceDocument
 from smartfeeds.features.polling.source import Source, host_of
+from smartfeeds.formats.dates import parse_date
 from smartfeeds.net.addresses import is_public
 from smartfeeds.net.fetch import FetchError, Response
+from smartfeeds.net.headers import Headers
 
 _TOO_MANY = 429
 _GONE = 410
 # RFC 9110 15.3: OK, and Non-Authoritative Information. A part (206) or a difference (226) was not asked for.
 _WHOLE = frozenset({200, 203})
+_MAX_AGE: Final = re.compile(r"""(?:^|[,\s])max-age\s*=\s*"?([0-9]{1,12})""", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[0-9]{1,12}")
+# With these the response says that it must not be stored, and nothing about the time of the next document.
+_TIMELESS: Final = re.compile(r"(?:^|[,\s])no-(?:cache|store)(?:$|[,\s=])", re.IGNORECASE)
 
 
 def whole(response: Response) -> Response:
@@ -30,12 +39,30 @@ def good_answer(source: Source, response: Response, document: SourceDocument | N
     return PollAnswer(
         kind,
         validators=response.validators,
-        fresh_s=fresh_s(response.headers),
+        fresh_s=_fresh_s(response.headers),
         moved_to=_moved_to(source, response),
         hints=PollAnswer(kind).hints if document is None else document.hints,
         times_us=() if document is None else document.times_us,
         title="" if document is None else document.feed.title,
     )
+
+
+def _fresh_s(headers: Headers) -> int | None:
+    """The seconds for which a response is fresh (RFC 9111 section 4.2): max-age less Age, else Expires less Date. None
+    if it does not say, or says that it is not."""
+    control = ",".join(headers.getall("Cache-Control", ()))
+    if _TIMELESS.search(control):
+        return None
+    match = _MAX_AGE.search(control)
+    if match is not None:
+        age = headers.get("Age", "").strip()
+        seconds = int(match[1]) - (int(age) if _NUMBER.fullmatch(age) else 0)
+    else:
+        expires_us, date_us = (parse_date(headers.get(name, "")) for name in ("Expires", "Date"))
+        if expires_us is None or date_us is None:
+            return None
+        seconds = (expires_us - date_us) // US_PER_S
+    return seconds if seconds > 0 else None
 
 
 def failed_answer(error: FetchError) -> PollAnswer:

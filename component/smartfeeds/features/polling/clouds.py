@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 from smartfeeds.features.callbacks.cloud_messages import CloudMessage, read_answer, write_registration
 from smartfeeds.features.callbacks.cloud_protocol import HTTPS_POST, CloudProtocol, CloudRequest
 from smartfeeds.features.callbacks.remote_calls import RemoteCallError
-from smartfeeds.features.polling.push_keys import callback_url
-from smartfeeds.features.polling.push_states import RequestResult, SourcePush
+from smartfeeds.features.polling.push_states import RequestResult, SourcePush, callback_url
 from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
 from smartfeeds.threads import OwnThreads
 

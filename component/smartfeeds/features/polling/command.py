@@ -33,9 +33,9 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.checking import SourceReport, check_source
 from smartfeeds.features.polling.enclosure_rules import parse_rule
-from smartfeeds.features.polling.own_lists import add_list
+from smartfeeds.features.polling.finding import SourceReport, check_source
+from smartfeeds.features.polling.lists import add_list
 from smartfeeds.features.polling.polls import REPAIRED, paused, resumed
 from smartfeeds.features.polling.push_links import described
 from smartfeeds.features.polling.requests import SourceStatus

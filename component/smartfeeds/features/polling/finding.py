@@ -1,21 +1,95 @@
-"""Finds the feed behind an address that a person knows, and polls it for the first time (SRC-048, SRC-083).
+"""What is at an address: `smartfeeds source check` explains it (SRC-047, SRC-048), and people find feeds (SRC-083).
 
 People know the address of a blog, not that of its feed: a page that links to feeds stands for the first of them.
 """
 
+import contextlib
+from dataclasses import dataclass
 from typing import Final
 
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.polling.checking import SourceReport, check_source
+from smartfeeds.features.polling.answers import failed_answer, good_answer, whole
 from smartfeeds.features.polling.poller import Poller
-from smartfeeds.features.polling.source import FoundFeed, Source, is_own, new_source
-from smartfeeds.features.polling.tools import SourceTools
-from smartfeeds.formats.autodiscovery import LinkType, PageLink
-from smartfeeds.net.fetch import Fetcher
+from smartfeeds.features.polling.polls import GOOD, after_answer, hinted_s
+from smartfeeds.features.polling.reading import ACCEPT_SOURCE, SourceDocument, read_source
+from smartfeeds.features.polling.source import FoundFeed, Source, host_of, is_own, new_source
+from smartfeeds.features.polling.tools import DocumentRunner, SourceTools, read_here
+from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES, LinkType, PageLink, links_of
+from smartfeeds.net.fetch import Fetcher, FetchError, Hop, Response, Sender
 
 # Searches at once. Each waits for a server that a person has named, so they must not use up all requests.
 AT_ONCE: Final = 8
 _FEEDS: Final = frozenset({LinkType.RSS, LinkType.ATOM, LinkType.JSON_FEED})
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """What an address answers. `problem` is why it cannot be a source, "" if it can. `links` are the feeds that a web
+    page offers. `hint_s` is the interval that the server asks for, `next_s` the seconds until the next poll."""
+
+    hops: tuple[Hop, ...]
+    problem: str = ""
+    content_type: str = ""
+    has_validators: bool = False
+    document: SourceDocument | None = None
+    links: tuple[PageLink, ...] = ()
+    hint_s: int | None = None
+    next_s: int | None = None
+
+
+async def check_source(
+    fetcher: Fetcher, source: Source, now_us: int, aside: DocumentRunner = read_here
+) -> SourceReport:
+    """Requests the address of a source once, and stores nothing."""
+    settings = source.settings
+    try:
+        sender = Sender(settings.user, settings.password, settings.user_agent)
+        response = whole(await fetcher.get(source.url, accept=ACCEPT_SOURCE, sender=sender))
+    except FetchError as error:
+        after = after_answer(source, failed_answer(error), now_us, 0.5)
+        return SourceReport(error.hops, error.reason, next_s=_seconds(after, now_us))
+    return await _read(source, response, now_us, aside)
+
+
+async def _read(source: Source, response: Response, now_us: int, aside: DocumentRunner) -> SourceReport:
+    content_type = response.content_type
+    try:
+        document = await aside(
+            read_source,
+            *(response.body, response.charset, response.url, source, ""),
+            response.headers.getall("Link", ()),
+            party=source.host,
+        )
+    except FeedError as error:
+        links = await _links(response, aside)
+        return SourceReport(response.hops, error.text or error.condition.value, content_type, links=links)
+    answer = good_answer(source, response, document)
+    assert answer.kind in GOOD
+    after = after_answer(source, answer, now_us, 0.5)
+    return SourceReport(
+        response.hops,
+        "",
+        content_type,
+        has_validators=bool(response.validators),
+        document=document,
+        links=await _links(response, aside) if document.is_page else (),
+        hint_s=hinted_s(after.progress),
+        next_s=_seconds(after, now_us),
+    )
+
+
+async def _links(response: Response, aside: DocumentRunner) -> tuple[PageLink, ...]:
+    """The feeds that a web page offers; none if the page cannot be read within the limits."""
+    if response.body.lstrip()[:1] != b"<":
+        return ()
+    with contextlib.suppress(FeedError):
+        return await aside(links_of, response.body[:MAX_PAGE_BYTES], response.url, party=host_of(response.url))
+    return ()
+
+
+def _seconds(source: Source, now_us: int) -> int | None:
+    return None if source.due_us is None or source.due_us <= now_us else (source.due_us - now_us) // US_PER_S
 
 
 class FeedFinder:

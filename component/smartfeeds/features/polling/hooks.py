@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from smartfeeds.core.model import Node
 from smartfeeds.core.person import Person
 from smartfeeds.features.polling import rows
-from smartfeeds.features.polling.lists import is_shared
 from smartfeeds.service.context import Context
 from smartfeeds.service.hooks import Hooks, Origin
 from smartfeeds.service.personal import NODE, OWN, TEXT, Personal, PersonalTable
@@ -28,7 +27,7 @@ def _origins(tx: ReadTx, node: str) -> Iterator[Origin]:
             source.progress.title,
             source.first_url,
             shown=not source.settings.user,
-            listed=is_shared(source),
+            listed=source.is_listed,
             quiet_us=source.progress.quiet_us,
         )
 

@@ -20,6 +20,7 @@ from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.answers import busy_host, failed_answer, good_answer, whole
 from smartfeeds.features.polling.history import with_history
+from smartfeeds.features.polling.lists import adopt_own_lists, read_own_list
 from smartfeeds.features.polling.metrics import (
     SOURCE_BYTES,
     SOURCE_ITEMS,
@@ -27,9 +28,8 @@ from smartfeeds.features.polling.metrics import (
     PollerReading,
     SourceStateReading,
 )
-from smartfeeds.features.polling.own_lists import adopt_own_lists, read_own_list
 from smartfeeds.features.polling.polls import GOOD, REPAIRED, AnswerKind, PollAnswer, next_host_pause, validators_at
-from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey
+from smartfeeds.features.polling.push_states import SECRET_BYTES, TOKEN_BYTES, NewKey
 from smartfeeds.features.polling.reading import ACCEPT_SOURCE, SourceDocument, offer_in, read_source
 from smartfeeds.features.polling.source import HostPause, Source, SourceState, host_of, is_own
 from smartfeeds.features.polling.source_import import SourceContent, StoredPoll, store_poll

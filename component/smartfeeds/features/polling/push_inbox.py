@@ -18,9 +18,18 @@ from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.polling import push_rows, rows
 from smartfeeds.features.polling.metrics import SOURCE_ITEMS, SOURCE_PUSHES
 from smartfeeds.features.polling.poller import PollClients, sender_to
-from smartfeeds.features.polling.push_keys import SECRET_BYTES, TOKEN_BYTES, NewKey, OwnCallbacks
-from smartfeeds.features.polling.push_states import MAX_CURSOR_CHARACTERS, MAX_PUSH_BYTES, OVER, SourcePush, is_signed
-from smartfeeds.features.polling.push_targets import same_address
+from smartfeeds.features.polling.push_links import same_address
+from smartfeeds.features.polling.push_states import (
+    MAX_CURSOR_CHARACTERS,
+    MAX_PUSH_BYTES,
+    OVER,
+    SECRET_BYTES,
+    TOKEN_BYTES,
+    NewKey,
+    OwnCallbacks,
+    SourcePush,
+    is_signed,
+)
 from smartfeeds.features.polling.reading import ACCEPT_SOURCE, read_push
 from smartfeeds.features.polling.source import PushKind, Source
 from smartfeeds.features.polling.source_import import store_push

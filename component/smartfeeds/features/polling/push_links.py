@@ -1,20 +1,22 @@
 """Where a document says that its changes are announced: hubs, itself as a topic, clouds, cursors (WebSub section 4;
 RSS-016; JSON Feed 1.1; SF-079 to SF-081).
 
-Links count on the first level of a feed and in the head of a page only. Nothing is opened.
+Links count on the first level of a feed and in the head of a page only. Nothing is opened. A document and its response
+make an offer: a source subscribes at one target of the offer.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+from urllib.parse import urlsplit
 
 from lxml import etree
 
 from smartfeeds.core.text import counted
+from smartfeeds.core.web_address import DEFAULT_PORTS, address_key
 from smartfeeds.errors import FeedError
-from smartfeeds.features.polling.push_targets import HTTP_POST, PushTarget
-from smartfeeds.features.polling.source import PushKind
+from smartfeeds.features.polling.source import MAX_URL_BYTES, PushKind, is_own
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES
@@ -25,6 +27,8 @@ from smartfeeds.formats.loader import load
 from smartfeeds.formats.rss_channel import MAX_PORT, PROTOCOLS, rss_children, rss_name
 from smartfeeds.formats.xml import Element
 
+MAX_TARGETS: Final = 8
+HTTP_POST: Final = "http-post"
 _LINK: Final = f"{{{ATOM_NS}}}link"
 # With either scheme, and with or without the slash at the end (RC-005).
 _SOURCE_CLOUDS: Final = frozenset(
@@ -36,6 +40,84 @@ _MAX_HEADER_CHARACTERS: Final = 65_536  # as many as one field of a response may
 _MAX_HUBS: Final = 8
 _HTTPS_PORT: Final = 443
 _HTTPS_POST: Final = "https-post"
+
+
+@dataclass(frozen=True, slots=True)
+class PushTarget:
+    """A hub or cloud. `url` is the address that takes requests, `topic` the address of the feed as it is subscribed to.
+
+    `protocol` is "http-post", "xml-rpc" or "soap" for a cloud, `procedure` the name that it registers by.
+    """
+
+    kind: PushKind
+    url: str
+    topic: str
+    protocol: str = ""
+    procedure: str = ""
+
+
+NO_TARGET: Final = PushTarget(PushKind.NONE, "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class PushOffer:
+    """What one answer of a feed names, the best target first."""
+
+    targets: tuple[PushTarget, ...] = ()
+
+    def names(self, target: PushTarget) -> bool:
+        """Whether the hub or cloud is still that of the feed."""
+        return any((one.kind, one.url, one.topic) == (target.kind, target.url, target.topic) for one in self.targets)
+
+    def ranked(self, good: frozenset[str]) -> "PushOffer":
+        """The offer: hubs before clouds, https before http, and hubs that are known to work first (WS-099, RC-055).
+
+        `good` are the addresses of hubs at which subscriptions are active.
+        """
+        places = {PushKind.HUB: 0, PushKind.CLOUD: 1}
+
+        def rank(target: PushTarget) -> tuple[int, bool, bool]:
+            return places[target.kind], not target.url.startswith("https:"), target.url not in good
+
+        return PushOffer(tuple(sorted(self.targets, key=rank)))
+
+
+def offer_of(hubs: list[str], topic: str, clouds: list[PushTarget], own_url: str) -> PushOffer:
+    """The usable targets: web addresses that are not those of this service (WS-140)."""
+    named = [PushTarget(PushKind.HUB, url, topic) for url in hubs] + clouds
+    usable = [
+        target for target in named if is_web(target.url) and is_web(target.topic) and not is_own(target.url, own_url)
+    ]
+    return PushOffer(tuple(dict.fromkeys(usable))[:MAX_TARGETS])
+
+
+def is_web(url: str) -> bool:
+    """Whether a text is an http or https address with a host, and without a user."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    return (
+        parts.scheme in DEFAULT_PORTS
+        and bool(parts.hostname)
+        and "@" not in parts.netloc
+        and port != 0
+        and url.isprintable()
+        and " " not in url
+        and len(url.encode()) <= MAX_URL_BYTES
+    )
+
+
+def same_address(one: str, other: str) -> bool:
+    """Whether two addresses name one feed: scheme, case of the host, default port, spelling of escapes and a slash at
+    the end of the path do not count (WS-110, RC-070)."""
+    return one == other or _normal(one) == _normal(other)
+
+
+def _normal(url: str) -> tuple[str, str]:
+    path, _, query = address_key(url).partition("?")
+    return path.rstrip("/"), query
 
 
 @dataclass(frozen=True, slots=True)

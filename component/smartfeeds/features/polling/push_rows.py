@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.features.polling.push_links import NO_TARGET
 from smartfeeds.features.polling.push_states import FOLLOWING, PushState, SourcePush, dump_details, with_details
-from smartfeeds.features.polling.push_targets import NO_TARGET
 from smartfeeds.features.polling.rows import SPREAD_FACTOR, SPREAD_MODULUS
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row

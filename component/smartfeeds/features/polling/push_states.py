@@ -1,4 +1,5 @@
-"""Subscriptions of sources at hubs and clouds, as values (WebSub sections 5 and 7; RSS-024 to RSS-030).
+"""Subscriptions of sources at hubs and clouds, as values (WebSub sections 5 and 7; RSS-024 to RSS-030), with the random
+texts that make their paths and secrets (WS-101, WS-103; RC-062).
 
 Each function takes a subscription and what has happened, and returns the next subscription. All functions are pure.
 Times are microseconds since the Unix epoch; `chance` is a random number in 0..1.
@@ -7,6 +8,7 @@ Times are microseconds since the Unix epoch; `chance` is a random number in 0..1
 import hashlib
 import hmac
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Final
@@ -14,10 +16,16 @@ from urllib.parse import urlsplit
 
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.urls import PUSH
 from smartfeeds.features.callbacks.signatures import METHODS, sign
-from smartfeeds.features.polling.push_targets import PushOffer, PushTarget
+from smartfeeds.features.polling.push_links import PushOffer, PushTarget
 from smartfeeds.features.polling.source import PushKind
 
+# Makes a random text of letters, digits, - and _ from so many random bytes.
+NewKey = Callable[[int], str]
+
+TOKEN_BYTES: Final = 16  # 128 bits
+SECRET_BYTES: Final = 32  # 43 letters; a hub takes less than 200 bytes (WebSub section 5.1)
 HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
 DAY_US: Final = DAY_S * US_PER_S
@@ -42,6 +50,21 @@ MAX_CURSOR_CHARACTERS: Final = 1_024
 MAX_PUSH_BYTES: Final = 10_000_000  # as it is received, and without its coding
 _TRIES_OF_HINT: Final = 2
 _NEXT_TARGET_US: Final = 60 * US_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCallbacks:
+    """Where hubs and clouds reach this service: `own_url` is its public address. `new_key` is None if they cannot, or
+    if push is off. With `secret_over_http` hubs without TLS get a secret, too."""
+
+    own_url: str = ""
+    new_key: NewKey | None = None
+    secret_over_http: bool = False
+
+
+def callback_url(own_url: str, token: str) -> str:
+    """The address at which a hub or cloud reaches a subscription."""
+    return f"{own_url}{PUSH}{token}"
 
 
 class PushState(Enum):

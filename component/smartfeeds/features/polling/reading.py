@@ -14,8 +14,15 @@ from smartfeeds.core.view import View, matches
 from smartfeeds.errors import Condition, FeedError, FormatError
 from smartfeeds.features.polling.poll_hints import poll_hints
 from smartfeeds.features.polling.polls import REPAIRED
-from smartfeeds.features.polling.push_links import NO_LINKS, PushLinks, document_links, push_links
-from smartfeeds.features.polling.push_targets import PushOffer, offer_of, same_address
+from smartfeeds.features.polling.push_links import (
+    NO_LINKS,
+    PushLinks,
+    PushOffer,
+    document_links,
+    offer_of,
+    push_links,
+    same_address,
+)
 from smartfeeds.features.polling.source import NO_HINTS, DocumentHints, Source, filter_of, is_own
 from smartfeeds.features.polling.source_items import SourceItem, source_items
 from smartfeeds.features.polling.source_lists import feeds_of

@@ -17,7 +17,7 @@ from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.finding import FeedFinder
 from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.push_inbox import PushInbox
-from smartfeeds.features.polling.push_keys import OwnCallbacks
+from smartfeeds.features.polling.push_states import OwnCallbacks
 from smartfeeds.features.polling.settings import SourceSection
 from smartfeeds.features.polling.sources import set_configured_sources
 from smartfeeds.features.polling.subscriber import PushClients, Subscriber

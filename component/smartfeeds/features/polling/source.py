@@ -16,6 +16,7 @@ from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.filters import FILTERS, LastChange
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.own_address import own_path
+from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE, View, parse_view
 from smartfeeds.core.web_address import DEFAULT_PORTS, address_key, ascii_host, normal_escapes, read_address
@@ -238,6 +239,18 @@ class Source:
         """What is equal for two sources of one feed: the address under which it was added, and the user, whose feed may
         differ from that of others."""
         return address_key(self.first_url), self.settings.user
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether other services may follow it: the list of the own sources names it (SRC-083).
+
+        An address that can be a secret of the operator is left out, and a paused source. Sources of a list that is
+        followed are left out, too: two services that follow each other would keep each other's sources for ever.
+        """
+        settings = self.settings
+        is_secret = bool(settings.user) or settings.allow_private or without_secrets(self.url) != self.url
+        is_followed = settings.is_list or settings.list_no > 0
+        return not is_secret and not is_followed and self.state is not SourceState.PAUSED
 
     @property
     def host(self) -> str:

@@ -10,7 +10,7 @@ from smartfeeds.core.options import FormFields
 from smartfeeds.features.polling import polls as polling
 from smartfeeds.features.polling import push_rows
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.import_steps import ImportSteps
+from smartfeeds.features.polling.extensions import ImportSteps
 from smartfeeds.features.polling.lists import follow_list
 from smartfeeds.features.polling.source import HostPause, Source, SourceState, publisher_of
 from smartfeeds.features.polling.source_entries import (

@@ -14,7 +14,8 @@ from smartfeeds.features.polling import polls as polling
 from smartfeeds.features.polling import push_rows
 from smartfeeds.features.polling import push_states as state
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.push_owners import PushOwners
+from smartfeeds.features.polling.extensions import PushOwners
+from smartfeeds.features.polling.push_links import MAX_TARGETS, PushOffer, same_address
 from smartfeeds.features.polling.push_states import (
     FOLLOWING,
     FORGERIES,
@@ -26,7 +27,6 @@ from smartfeeds.features.polling.push_states import (
     Task,
     is_late,
 )
-from smartfeeds.features.polling.push_targets import MAX_TARGETS, PushOffer, same_address
 from smartfeeds.features.polling.source import PushKind, Reach, Source
 from smartfeeds.features.polling.sources import SPREAD_S
 from smartfeeds.service.context import Context

@@ -7,7 +7,7 @@ them. `push_states` makes the decisions.
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 import structlog
@@ -15,9 +15,17 @@ import structlog
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.features.polling import push_rows
+from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.metrics import SOURCE_PUSH_REQUESTS, SourcePushReading
-from smartfeeds.features.polling.push_keys import OwnCallbacks, callback_url
-from smartfeeds.features.polling.push_states import LEASE_WISH_S, PushState, RequestResult, SourcePush, Task
+from smartfeeds.features.polling.push_states import (
+    LEASE_WISH_S,
+    OwnCallbacks,
+    PushState,
+    RequestResult,
+    SourcePush,
+    Task,
+    callback_url,
+)
 from smartfeeds.features.polling.source import PushKind
 from smartfeeds.features.polling.source_push import (
     FORGOTTEN_S,
@@ -58,13 +66,6 @@ class PushClients(NamedTuple):
     private: CallbackClient
 
 
-class CloudRegistrar(Protocol):
-    """Registers at clouds, as `clouds` implements it."""
-
-    async def register(self, client: CallbackClient, push: SourcePush) -> RequestResult:
-        """The result of a registration."""
-
-
 def sends_secret(push: SourcePush, own: OwnCallbacks) -> bool:
     """Whether a hub gets a secret: it and the callback have TLS, or the operator does not insist (WS-103)."""
     is_tls = push.address.startswith("https:") and own.own_url.startswith("https:")
@@ -78,7 +79,7 @@ class Subscriber:
         self,
         service: FeedService,
         clients: PushClients,
-        clouds: CloudRegistrar,
+        clouds: Clouds,
         tools: SourceTools,
         own: OwnCallbacks,
     ) -> None:

@@ -4,7 +4,7 @@ what an erasure needs (`service.hooks`)."""
 from collections.abc import Mapping, Sequence
 
 from smartfeeds.core.model import Node
-from smartfeeds.features.polling.import_steps import ImportSteps
+from smartfeeds.features.polling.extensions import ImportSteps
 from smartfeeds.features.polling.source import Source
 from smartfeeds.features.prefetch.enclosures import note_enclosures
 from smartfeeds.features.prefetch.held_items import held_items, hold_back

@@ -1,10 +1,10 @@
-"""What another feature does with the items that a source brings (`Hooks.of_features`)."""
+"""What other features add to polling (`Hooks.of_features`): steps of an import, and subscribers at hubs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.core.model import Node
-from smartfeeds.features.polling.source import Source
+from smartfeeds.features.polling.source import Reach, Source
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import ImportCounts
@@ -21,3 +21,11 @@ class ImportSteps:
     begin: Callable[[WriteTx, Context, Source], ImportCounts]
     take: Callable[[WriteTx, Context, Source, Node, Sequence[ImportedItem]], list[ImportedItem]]
     held: Callable[[ReadTx, int], Mapping[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class PushOwners:
+    """The owners of one kind. `reach` returns the networks in which the feed of an owner may be, by its name; None if
+    there is none of this name."""
+
+    reach: Callable[[ReadTx, str], Reach | None]

@@ -142,11 +142,36 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreSide:
+    """What a feature does with the store, in the service and in commands that open the store."""
+
+    use_cases: "UseCases | None" = None
+    """The requests that it answers."""
+    hooks: "Hooks | None" = None
+    """What it adds to the use cases of the kernel, and its tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSide:
+    """What a feature does in every running service, also in one without HTTP."""
+
+    xmpp: "XmppSide | None" = None
+    """What it does over XMPP."""
+    chat: "ChatTable | None" = None
+    """Its commands in chats."""
+    resources: "tuple[Resource[Any], ...]" = ()
+    """Its lists."""
+    metrics: tuple[type, ...] = ()
+    """The classes of its readings (`telemetry`). Their module has its counters."""
+
+
+@dataclass(frozen=True, slots=True)
 class Feature:
     """What a feature brings to the service.
 
-    What needs imports is named by a text or returned by a function: `smartfeeds --help` imports every feature, and a
-    command that opens the store alone needs no wires.
+    What needs imports is named by a text or returned by a function, which imports it: `smartfeeds --help` imports every
+    feature. There is one function for each time of loading: a command that opens the store needs no wires, and a
+    service without HTTP no pages.
     """
 
     name: str
@@ -159,26 +184,16 @@ class Feature:
     """For a command of the kernel, a function that adds options to it, as `module:function`. It receives a
     `click.Command` and returns one. If several features extend a command, the function of the first feature is called
     last."""
-    use_cases: "Callable[[], UseCases] | None" = None
-    """The requests that it answers."""
-    hooks: "Callable[[], Hooks] | None" = None
-    """What it adds to the use cases of the kernel, and its tables."""
-    xmpp: "Callable[[], XmppSide] | None" = None
-    """What it does over XMPP."""
-    http: "Callable[[], HttpSide[Any]] | None" = None
-    """What it serves over HTTP."""
-    documents: "Callable[[], tuple[DocumentFormat, ...]]" = tuple
-    """Its formats of documents."""
-    chat: "Callable[[], ChatTable] | None" = None
-    """Its commands in chats."""
-    resources: "Callable[[], tuple[Resource[Any], ...]]" = tuple
-    """Its lists."""
-    shows: "Callable[[tuple[Resource[Any], ...]], HttpSide[Any]] | None" = None
-    """What it serves over HTTP of the lists of all features."""
     settings: Callable[[], tuple[Section, ...]] = tuple
     """Its sections of the configuration."""
-    metrics: Callable[[], tuple[type, ...]] = tuple
-    """The classes of its readings (`telemetry`). Their module has its counters."""
+    documents: "Callable[[], tuple[DocumentFormat, ...]]" = tuple
+    """Its formats of documents."""
+    store: Callable[[], StoreSide] = StoreSide
+    service: Callable[[], ServiceSide] = ServiceSide
+    http: "Callable[[], HttpSide[Any]] | None" = None
+    """What it serves over HTTP."""
+    shows: "Callable[[tuple[Resource[Any], ...]], HttpSide[Any]] | None" = None
+    """What it serves over HTTP of the lists of all features."""
     run: Callable[[Host], Running] | None = None
     """Makes what runs, once, before the start, and after what the features in `needs` run."""
     row_readers: "Callable[[], tuple[RowReader, ...]]" = tuple

@@ -6,4 +6,4 @@ from smartfeeds.telemetry import GATHERED, KERNEL
 
 def declare_metrics() -> None:
     """Adds the metrics of all features to those of the kernel. A second call changes nothing."""
-    GATHERED.kinds = (*KERNEL, *(kind for feature in FEATURES for kind in feature.metrics()))
+    GATHERED.kinds = (*KERNEL, *(kind for feature in FEATURES for kind in feature.service().metrics))

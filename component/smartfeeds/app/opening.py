@@ -59,8 +59,9 @@ def policy_of(settings: Settings) -> Policy:
 
 def all_use_cases() -> UseCases:
     """Returns the use cases of the kernel and of all features, with their hooks."""
-    use_cases = [feature.use_cases() for feature in FEATURES if feature.use_cases is not None]
-    hooks = [UseCases(hooks=feature.hooks()) for feature in FEATURES if feature.hooks is not None]
+    sides = [feature.store() for feature in FEATURES]
+    use_cases = [side.use_cases for side in sides if side.use_cases is not None]
+    hooks = [UseCases(hooks=side.hooks) for side in sides if side.hooks is not None]
     return reduce(or_, [*use_cases, *hooks], KERNEL)
 
 

@@ -23,13 +23,14 @@ KERNEL_RESOURCES: tuple[Resource[Any], ...] = (NODES, MEMBERS, SUBSCRIPTIONS, CO
 
 def all_resources() -> tuple[Resource[Any], ...]:
     """Returns the lists of the kernel and of all features."""
-    return (*KERNEL_RESOURCES, *(resource for feature in FEATURES for resource in feature.resources()))
+    return (*KERNEL_RESOURCES, *(resource for feature in FEATURES for resource in feature.service().resources))
 
 
 def xmpp_side() -> XmppSide:
     """Returns what the kernel and all features do over XMPP."""
     lists = XmppSide(commands=commands_of(all_resources()))
-    return joined([KERNEL, lists, *(feature.xmpp() for feature in FEATURES if feature.xmpp is not None)])
+    sides = (feature.service().xmpp for feature in FEATURES)
+    return joined([KERNEL, lists, *(side for side in sides if side is not None)])
 
 
 def http_sides() -> list[HttpSide[Any]]:
@@ -44,7 +45,8 @@ def http_sides() -> list[HttpSide[Any]]:
 
 def chat_tables() -> tuple[ChatTable, ...]:
     """Returns the commands of features in chats."""
-    return tuple(feature.chat() for feature in FEATURES if feature.chat is not None)
+    tables = (feature.service().chat for feature in FEATURES)
+    return tuple(table for table in tables if table is not None)
 
 
 def feed_forms(sides: Sequence[HttpSide[Any]] | None = None) -> FeedForms:

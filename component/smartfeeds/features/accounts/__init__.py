@@ -1,18 +1,28 @@
 """Accounts: bearer tokens, sessions and the sign-in by XMPP."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from smartfeeds.app.feature import Feature, Host, Running
+from smartfeeds.app.feature import Feature, Host, Running, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
-    from smartfeeds.chat.commands import ChatTable
     from smartfeeds.features.accounts.pages import SignInPages
     from smartfeeds.http.side import HttpSide
-    from smartfeeds.service.hooks import Hooks
-    from smartfeeds.service.resources import Resource
-    from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
-    from smartfeeds.xmpp.side import XmppSide
+
+
+def _store() -> StoreSide:
+    from smartfeeds.features.accounts import listing, sessions
+    from smartfeeds.features.accounts.personal import HOOKS
+
+    return StoreSide(use_cases=listing.USE_CASES | sessions.USE_CASES, hooks=HOOKS)
+
+
+def _service() -> ServiceSide:
+    from smartfeeds.features.accounts.adhoc import XMPP
+    from smartfeeds.features.accounts.chat import CHAT
+    from smartfeeds.features.accounts.resources import TOKENS
+
+    return ServiceSide(xmpp=XMPP, chat=CHAT, resources=(TOKENS,))
 
 
 def _row_readers() -> "tuple[RowReader, ...]":
@@ -27,18 +37,6 @@ def _row_readers() -> "tuple[RowReader, ...]":
     )
 
 
-def _use_cases() -> "UseCases":
-    from smartfeeds.features.accounts import listing, sessions
-
-    return listing.USE_CASES | sessions.USE_CASES
-
-
-def _xmpp() -> "XmppSide":
-    from smartfeeds.features.accounts.adhoc import XMPP
-
-    return XMPP
-
-
 def _http() -> "HttpSide[SignInPages]":
     from smartfeeds.features.accounts.routes import HTTP
 
@@ -51,34 +49,13 @@ def _run(host: Host) -> Running:
     return run_accounts(host)
 
 
-def _resources() -> "tuple[Resource[Any], ...]":
-    from smartfeeds.features.accounts.resources import TOKENS
-
-    return (TOKENS,)
-
-
-def _chat() -> "ChatTable":
-    from smartfeeds.features.accounts.chat import CHAT
-
-    return CHAT
-
-
-def _hooks() -> "Hooks":
-    from smartfeeds.features.accounts.personal import HOOKS
-
-    return HOOKS
-
-
 ACCOUNTS = Feature(
     "accounts",
     needs=("pages",),
     commands={"token": "smartfeeds.features.accounts.command"},
-    row_readers=_row_readers,
-    use_cases=_use_cases,
-    xmpp=_xmpp,
+    store=_store,
+    service=_service,
     http=_http,
     run=_run,
-    resources=_resources,
-    chat=_chat,
-    hooks=_hooks,
+    row_readers=_row_readers,
 )

@@ -2,26 +2,25 @@
 
 from typing import TYPE_CHECKING, Any
 
-from smartfeeds.app.feature import Feature, Host, Running
+from smartfeeds.app.feature import Feature, Host, Running, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
     from smartfeeds.features.administration.routes import AdminHandlers
     from smartfeeds.http.side import HttpSide
     from smartfeeds.service.resources import Resource
-    from smartfeeds.service.use_cases import UseCases
-    from smartfeeds.xmpp.side import XmppSide
 
 
-def _use_cases() -> "UseCases":
+def _store() -> StoreSide:
     from smartfeeds.features.administration.counts import USE_CASES
 
-    return USE_CASES
+    return StoreSide(use_cases=USE_CASES)
 
 
-def _xmpp() -> "XmppSide":
+def _service() -> ServiceSide:
     from smartfeeds.features.administration.adhoc import XMPP
+    from smartfeeds.features.administration.log_list import LOG
 
-    return XMPP
+    return ServiceSide(xmpp=XMPP, resources=(LOG,))
 
 
 def _http() -> "HttpSide[AdminHandlers]":
@@ -36,12 +35,6 @@ def _run(host: Host) -> Running:
     return run_operations(host)
 
 
-def _resources() -> "tuple[Resource[Any], ...]":
-    from smartfeeds.features.administration.log_list import LOG
-
-    return (LOG,)
-
-
 def _shows(resources: "tuple[Resource[Any], ...]") -> "HttpSide[Any]":
     from smartfeeds.features.administration.tables import tables_of
 
@@ -51,10 +44,9 @@ def _shows(resources: "tuple[Resource[Any], ...]") -> "HttpSide[Any]":
 ADMINISTRATION = Feature(
     "administration",
     needs=("accounts", "pages"),
-    use_cases=_use_cases,
-    xmpp=_xmpp,
+    store=_store,
+    service=_service,
     http=_http,
-    run=_run,
-    resources=_resources,
     shows=_shows,
+    run=_run,
 )

@@ -1,24 +1,18 @@
 """The archive of nodes: queries with filters over XMPP (XEP-0313, XEP-0431, XEP-0442)."""
 
-from typing import TYPE_CHECKING
-
-from smartfeeds.app.feature import Feature
-
-if TYPE_CHECKING:
-    from smartfeeds.service.use_cases import UseCases
-    from smartfeeds.xmpp.side import XmppSide
+from smartfeeds.app.feature import Feature, ServiceSide, StoreSide
 
 
-def _use_cases() -> "UseCases":
+def _store() -> StoreSide:
     from smartfeeds.features.archive.requests import USE_CASES
 
-    return USE_CASES
+    return StoreSide(use_cases=USE_CASES)
 
 
-def _xmpp() -> "XmppSide":
+def _service() -> ServiceSide:
     from smartfeeds.features.archive.stanzas import XMPP
 
-    return XMPP
+    return ServiceSide(xmpp=XMPP)
 
 
-ARCHIVE = Feature("archive", use_cases=_use_cases, xmpp=_xmpp)
+ARCHIVE = Feature("archive", store=_store, service=_service)

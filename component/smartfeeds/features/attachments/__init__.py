@@ -1,25 +1,19 @@
 """Attachments of items (XEP-0470)."""
 
-from typing import TYPE_CHECKING
-
-from smartfeeds.app.feature import Feature
-
-if TYPE_CHECKING:
-    from smartfeeds.service.use_cases import UseCases
-    from smartfeeds.xmpp.side import XmppSide
+from smartfeeds.app.feature import Feature, ServiceSide, StoreSide
 
 
-def _use_cases() -> "UseCases":
+def _store() -> StoreSide:
     from smartfeeds.features.attachments.requests import USE_CASES
 
-    return USE_CASES
+    return StoreSide(use_cases=USE_CASES)
 
 
-def _xmpp() -> "XmppSide":
+def _service() -> ServiceSide:
     from smartfeeds.core.attachment_names import ATTACHMENTS
     from smartfeeds.xmpp.side import XmppSide
 
-    return XmppSide(features=(ATTACHMENTS,))
+    return ServiceSide(xmpp=XmppSide(features=(ATTACHMENTS,)))
 
 
-ATTACHMENTS = Feature("attachments", use_cases=_use_cases, xmpp=_xmpp)
+ATTACHMENTS = Feature("attachments", store=_store, service=_service)

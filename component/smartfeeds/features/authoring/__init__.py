@@ -2,19 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from smartfeeds.app.feature import Feature, Host, Running
+from smartfeeds.app.feature import Feature, Host, Running, StoreSide
 
 if TYPE_CHECKING:
     from smartfeeds.features.authoring.routes import AuthoringHandlers
     from smartfeeds.http.side import HttpSide
-    from smartfeeds.service.hooks import Hooks
-    from smartfeeds.service.use_cases import UseCases
 
 
-def _use_cases() -> "UseCases":
+def _store() -> StoreSide:
+    from smartfeeds.features.authoring.personal import HOOKS
     from smartfeeds.features.authoring.requests import USE_CASES
 
-    return USE_CASES
+    return StoreSide(use_cases=USE_CASES, hooks=HOOKS)
 
 
 def _http() -> "HttpSide[AuthoringHandlers]":
@@ -29,10 +28,10 @@ def _run(host: Host) -> Running:
     return run_authoring(host)
 
 
-def _hooks() -> "Hooks":
-    from smartfeeds.features.authoring.personal import HOOKS
-
-    return HOOKS
-
-
-AUTHORING = Feature("authoring", needs=("pages",), use_cases=_use_cases, http=_http, run=_run, hooks=_hooks)
+AUTHORING = Feature(
+    "authoring",
+    needs=("pages",),
+    store=_store,
+    http=_http,
+    run=_run,
+)

@@ -1,11 +1,6 @@
 """Callbacks: addresses that get changes by HTTP, and the consumers that call them. WebSub and rssCloud use it."""
 
-from typing import TYPE_CHECKING
-
-from smartfeeds.app.feature import Feature, Host, Running, Section
-
-if TYPE_CHECKING:
-    from smartfeeds.service.hooks import Hooks
+from smartfeeds.app.feature import Feature, Host, Running, Section, ServiceSide, StoreSide
 
 
 def _settings() -> tuple[Section, ...]:
@@ -14,10 +9,16 @@ def _settings() -> tuple[Section, ...]:
     return (Section("webhooks", WebhooksSettings),)
 
 
-def _metrics() -> tuple[type, ...]:
+def _store() -> StoreSide:
+    from smartfeeds.features.callbacks.personal import HOOKS
+
+    return StoreSide(hooks=HOOKS)
+
+
+def _service() -> ServiceSide:
     from smartfeeds.features.callbacks.metrics import CallbackReading
 
-    return (CallbackReading,)
+    return ServiceSide(metrics=(CallbackReading,))
 
 
 def _run(host: Host) -> Running:
@@ -26,10 +27,10 @@ def _run(host: Host) -> Running:
     return run_callbacks(host)
 
 
-def _hooks() -> "Hooks":
-    from smartfeeds.features.callbacks.personal import HOOKS
-
-    return HOOKS
-
-
-CALLBACKS = Feature("callbacks", settings=_settings, metrics=_metrics, run=_run, hooks=_hooks)
+CALLBACKS = Feature(
+    "callbacks",
+    settings=_settings,
+    store=_store,
+    service=_service,
+    run=_run,
+)

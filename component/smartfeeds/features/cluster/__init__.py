@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from smartfeeds.app.feature import Feature
+from smartfeeds.app.feature import Feature, ServiceSide
 
 if TYPE_CHECKING:
     from smartfeeds.app.config import Settings
@@ -11,16 +11,18 @@ if TYPE_CHECKING:
     from smartfeeds.service.feeds import FeedService
 
 
-def _metrics() -> tuple[type, ...]:
+def _service() -> ServiceSide:
     from smartfeeds.features.cluster import metrics as g
 
-    return (
-        g.OwnershipReading,
-        g.CanaryReading,
-        g.ProcessReading,
-        g.DatabaseReading,
-        g.StandbyReading,
-        g.StandbyLagReading,
+    return ServiceSide(
+        metrics=(
+            g.OwnershipReading,
+            g.CanaryReading,
+            g.ProcessReading,
+            g.DatabaseReading,
+            g.StandbyReading,
+            g.StandbyLagReading,
+        )
     )
 
 
@@ -30,4 +32,4 @@ def _group(settings: "Settings", service: "FeedService", changes: "ChangeNotifie
     return make_process_group(settings, service, changes, spawn)
 
 
-CLUSTER = Feature("cluster", metrics=_metrics, group=_group)
+CLUSTER = Feature("cluster", service=_service, group=_group)

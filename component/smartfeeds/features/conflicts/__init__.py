@@ -2,26 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from smartfeeds.app.feature import Feature
+from smartfeeds.app.feature import Feature, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
-    from smartfeeds.chat.commands import ChatTable
     from smartfeeds.features.conflicts.http import Conflicts
     from smartfeeds.http.side import HttpSide
-    from smartfeeds.service.use_cases import UseCases
-    from smartfeeds.xmpp.side import XmppSide
 
 
-def _use_cases() -> "UseCases":
+def _store() -> StoreSide:
     from smartfeeds.features.conflicts.requests import USE_CASES
 
-    return USE_CASES
+    return StoreSide(use_cases=USE_CASES)
 
 
-def _xmpp() -> "XmppSide":
+def _service() -> ServiceSide:
     from smartfeeds.features.conflicts.adhoc import XMPP
+    from smartfeeds.features.conflicts.chat import CHAT
 
-    return XMPP
+    return ServiceSide(xmpp=XMPP, chat=CHAT)
 
 
 def _http() -> "HttpSide[Conflicts]":
@@ -30,18 +28,11 @@ def _http() -> "HttpSide[Conflicts]":
     return HTTP
 
 
-def _chat() -> "ChatTable":
-    from smartfeeds.features.conflicts.chat import CHAT
-
-    return CHAT
-
-
 CONFLICTS = Feature(
     "conflicts",
     needs=("pages",),
     commands={"conflicts": "smartfeeds.features.conflicts.command"},
-    use_cases=_use_cases,
-    xmpp=_xmpp,
+    store=_store,
+    service=_service,
     http=_http,
-    chat=_chat,
 )

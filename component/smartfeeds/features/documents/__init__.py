@@ -23,8 +23,5 @@ def _http() -> "HttpSide[NnoLists]":
 
 
 DOCUMENTS = Feature(
-    "documents",
-    commands={"convert": "smartfeeds.features.documents.command"},
-    http=_http,
-    documents=_documents,
+    "documents", commands={"convert": "smartfeeds.features.documents.command"}, http=_http, documents=_documents
 )

@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from smartfeeds.app.feature import Feature, Host, Running, Section
+from smartfeeds.app.feature import Feature, Host, Running, Section, StoreSide
 
 if TYPE_CHECKING:
     from smartfeeds.features.pages.routes import PageHandlers
     from smartfeeds.http.side import HttpSide
-    from smartfeeds.service.use_cases import UseCases
 
 
 def _settings() -> tuple[Section, ...]:
@@ -16,10 +15,10 @@ def _settings() -> tuple[Section, ...]:
     return (Section("site", SiteSettings),)
 
 
-def _use_cases() -> "UseCases":
+def _store() -> StoreSide:
     from smartfeeds.features.pages.river_requests import USE_CASES
 
-    return USE_CASES
+    return StoreSide(use_cases=USE_CASES)
 
 
 def _http() -> "HttpSide[PageHandlers]":
@@ -36,4 +35,10 @@ def _run(host: Host) -> Running:
     return run_pages(host)
 
 
-PAGES = Feature("pages", settings=_settings, use_cases=_use_cases, http=_http, run=_run)
+PAGES = Feature(
+    "pages",
+    settings=_settings,
+    store=_store,
+    http=_http,
+    run=_run,
+)

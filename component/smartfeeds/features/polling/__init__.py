@@ -1,18 +1,13 @@
 """Sources: RSS, Atom and JSON feeds that the service polls, or subscribes to, and publishes as items."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from smartfeeds.app.feature import Feature, Host, Running, Section
+from smartfeeds.app.feature import Feature, Host, Running, Section, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
-    from smartfeeds.chat.commands import ChatTable
     from smartfeeds.features.polling.http import SourcePushEndpoint
     from smartfeeds.http.side import HttpSide
-    from smartfeeds.service.hooks import Hooks
-    from smartfeeds.service.resources import Resource
-    from smartfeeds.service.use_cases import UseCases
     from smartfeeds.store.row_readers import RowReader
-    from smartfeeds.xmpp.side import XmppSide
 
 
 def _settings() -> tuple[Section, ...]:
@@ -21,10 +16,22 @@ def _settings() -> tuple[Section, ...]:
     return (Section("source", SourceSection, repeats=True, check=check_sources),)
 
 
-def _metrics() -> tuple[type, ...]:
-    from smartfeeds.features.polling.metrics import PollerReading, SourcePushReading, SourceStateReading
+def _store() -> StoreSide:
+    from smartfeeds.features.polling.hooks import HOOKS
+    from smartfeeds.features.polling.requests import USE_CASES
 
-    return (SourceStateReading, PollerReading, SourcePushReading)
+    return StoreSide(use_cases=USE_CASES, hooks=HOOKS)
+
+
+def _service() -> ServiceSide:
+    from smartfeeds.features.polling.adhoc import XMPP
+    from smartfeeds.features.polling.chat import CHAT
+    from smartfeeds.features.polling.metrics import PollerReading, SourcePushReading, SourceStateReading
+    from smartfeeds.features.polling.resources import SOURCES
+
+    return ServiceSide(
+        xmpp=XMPP, chat=CHAT, resources=(SOURCES,), metrics=(SourceStateReading, PollerReading, SourcePushReading)
+    )
 
 
 def _row_readers() -> "tuple[RowReader, ...]":
@@ -44,40 +51,10 @@ def _http() -> "HttpSide[SourcePushEndpoint]":
     return HTTP
 
 
-def _resources() -> "tuple[Resource[Any], ...]":
-    from smartfeeds.features.polling.resources import SOURCES
-
-    return (SOURCES,)
-
-
-def _use_cases() -> "UseCases":
-    from smartfeeds.features.polling.requests import USE_CASES
-
-    return USE_CASES
-
-
-def _xmpp() -> "XmppSide":
-    from smartfeeds.features.polling.adhoc import XMPP
-
-    return XMPP
-
-
 def _run(host: Host) -> Running:
     from smartfeeds.features.polling.setup import run_polling
 
     return run_polling(host)
-
-
-def _chat() -> "ChatTable":
-    from smartfeeds.features.polling.chat import CHAT
-
-    return CHAT
-
-
-def _hooks() -> "Hooks":
-    from smartfeeds.features.polling.hooks import HOOKS
-
-    return HOOKS
 
 
 POLLING = Feature(
@@ -85,13 +62,9 @@ POLLING = Feature(
     needs=("callbacks",),
     commands={"source": "smartfeeds.features.polling.command"},
     settings=_settings,
-    use_cases=_use_cases,
-    xmpp=_xmpp,
-    run=_run,
-    metrics=_metrics,
-    row_readers=_row_readers,
+    store=_store,
+    service=_service,
     http=_http,
-    resources=_resources,
-    chat=_chat,
-    hooks=_hooks,
+    run=_run,
+    row_readers=_row_readers,
 )

@@ -1,15 +1,12 @@
 """Prefetched enclosures: files that entries link to, fetched before somebody asks."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from smartfeeds.app.feature import Feature, Host, Running, Section
+from smartfeeds.app.feature import Feature, Host, Running, Section, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
     from smartfeeds.http.side import HttpSide
     from smartfeeds.http.stored_files import FileReplies
-    from smartfeeds.service.hooks import Hooks
-    from smartfeeds.service.resources import Resource
-    from smartfeeds.service.use_cases import UseCases
 
 
 def _settings() -> tuple[Section, ...]:
@@ -18,10 +15,18 @@ def _settings() -> tuple[Section, ...]:
     return (Section("prefetch", PrefetchSettings, check=check_prefetch, policy=prefetch_of),)
 
 
-def _metrics() -> tuple[type, ...]:
-    from smartfeeds.features.prefetch.metrics import EnclosureReading
+def _store() -> StoreSide:
+    from smartfeeds.features.prefetch.hooks import HOOKS
+    from smartfeeds.features.prefetch.requests import USE_CASES
 
-    return (EnclosureReading,)
+    return StoreSide(use_cases=USE_CASES, hooks=HOOKS)
+
+
+def _service() -> ServiceSide:
+    from smartfeeds.features.prefetch.metrics import EnclosureReading
+    from smartfeeds.features.prefetch.resources import ENCLOSURES
+
+    return ServiceSide(resources=(ENCLOSURES,), metrics=(EnclosureReading,))
 
 
 def _http() -> "HttpSide[FileReplies]":
@@ -30,28 +35,10 @@ def _http() -> "HttpSide[FileReplies]":
     return HTTP
 
 
-def _resources() -> "tuple[Resource[Any], ...]":
-    from smartfeeds.features.prefetch.resources import ENCLOSURES
-
-    return (ENCLOSURES,)
-
-
-def _use_cases() -> "UseCases":
-    from smartfeeds.features.prefetch.requests import USE_CASES
-
-    return USE_CASES
-
-
 def _run(host: Host) -> Running:
     from smartfeeds.features.prefetch.setup import run_prefetch
 
     return run_prefetch(host)
-
-
-def _hooks() -> "Hooks":
-    from smartfeeds.features.prefetch.hooks import HOOKS
-
-    return HOOKS
 
 
 PREFETCH = Feature(
@@ -60,10 +47,8 @@ PREFETCH = Feature(
     commands={"prefetch": "smartfeeds.features.prefetch.command"},
     extends={"source": "smartfeeds.features.prefetch.source_command:with_check"},
     settings=_settings,
-    use_cases=_use_cases,
-    run=_run,
-    metrics=_metrics,
+    store=_store,
+    service=_service,
     http=_http,
-    resources=_resources,
-    hooks=_hooks,
+    run=_run,
 )

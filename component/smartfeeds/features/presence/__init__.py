@@ -1,18 +1,13 @@
 """Presence: whom a notification can reach, and delivery by presence (XEP-0060 4.2)."""
 
-from typing import TYPE_CHECKING
-
-from smartfeeds.app.feature import Feature, Host, Running
-
-if TYPE_CHECKING:
-    from smartfeeds.service.hooks import Hooks
-    from smartfeeds.service.use_cases import UseCases
+from smartfeeds.app.feature import Feature, Host, Running, StoreSide
 
 
-def _use_cases() -> "UseCases":
+def _store() -> StoreSide:
+    from smartfeeds.features.presence.personal import HOOKS
     from smartfeeds.features.presence.requests import USE_CASES
 
-    return USE_CASES
+    return StoreSide(use_cases=USE_CASES, hooks=HOOKS)
 
 
 def _run(host: Host) -> Running:
@@ -21,10 +16,4 @@ def _run(host: Host) -> Running:
     return run_presence(host)
 
 
-def _hooks() -> "Hooks":
-    from smartfeeds.features.presence.personal import HOOKS
-
-    return HOOKS
-
-
-PRESENCE = Feature("presence", use_cases=_use_cases, run=_run, hooks=_hooks)
+PRESENCE = Feature("presence", store=_store, run=_run)

@@ -1,32 +1,20 @@
 """Personal data: export, erasure, and blocked addresses."""
 
-from typing import TYPE_CHECKING, Any
-
-from smartfeeds.app.feature import Feature, Host, Running
-
-if TYPE_CHECKING:
-    from smartfeeds.service.hooks import Hooks
-    from smartfeeds.service.resources import Resource
-    from smartfeeds.service.use_cases import UseCases
-    from smartfeeds.xmpp.side import XmppSide
+from smartfeeds.app.feature import Feature, Host, Running, ServiceSide, StoreSide
 
 
-def _use_cases() -> "UseCases":
+def _store() -> StoreSide:
     from smartfeeds.features.privacy.erasure_list import USE_CASES
+    from smartfeeds.features.privacy.personal import HOOKS
 
-    return USE_CASES
+    return StoreSide(use_cases=USE_CASES, hooks=HOOKS)
 
 
-def _xmpp() -> "XmppSide":
+def _service() -> ServiceSide:
     from smartfeeds.features.privacy.adhoc import XMPP
-
-    return XMPP
-
-
-def _resources() -> "tuple[Resource[Any], ...]":
     from smartfeeds.features.privacy.erasure_list import ERASURES
 
-    return (ERASURES,)
+    return ServiceSide(xmpp=XMPP, resources=(ERASURES,))
 
 
 def _run(host: Host) -> Running:
@@ -37,18 +25,10 @@ def _run(host: Host) -> Running:
     return Running(duties=((SWEEP.name, partial(SWEEP.run, host.service)),))
 
 
-def _hooks() -> "Hooks":
-    from smartfeeds.features.privacy.personal import HOOKS
-
-    return HOOKS
-
-
 PRIVACY = Feature(
     "privacy",
     commands={"gdpr": "smartfeeds.features.privacy.command", "blocklist": "smartfeeds.features.privacy.block_command"},
-    use_cases=_use_cases,
-    xmpp=_xmpp,
-    resources=_resources,
+    store=_store,
+    service=_service,
     run=_run,
-    hooks=_hooks,
 )

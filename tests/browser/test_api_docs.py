@@ -5,6 +5,8 @@ import pytest
 from smartfeeds.core.urls import DOCS
 from support.browser import Opener
 
+pytestmark = pytest.mark.needs("pages")
+
 PHONE = {"width": 360, "height": 740}
 
 

@@ -10,6 +10,8 @@ from support.component import ALICE
 from support.prose import ATOM, html_entry
 from support.web import Web
 
+pytestmark = pytest.mark.needs("pages")
+
 EVIL = "http://evil.example"
 HOSTILE = {
     "script": "<script>alert(1)</script>",

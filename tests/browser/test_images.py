@@ -3,6 +3,7 @@
 import base64
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
@@ -11,6 +12,8 @@ from support.component import ALICE
 from support.prose import html_entry
 from support.web import Web, WebStarter
 from support.website import Site, running_site
+
+pytestmark = pytest.mark.needs("pages")
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -10,6 +10,8 @@ from support.component import ALICE
 from support.prose import html_entry, note
 from support.web import Web
 
+pytestmark = pytest.mark.needs("pages")
+
 
 async def feed(web: Web, *item_ids: str) -> None:
     """A feed called notes with these items."""

@@ -8,6 +8,8 @@ from support.component import ALICE
 from support.prose import html_entry, note, tags
 from support.web import Web
 
+pytestmark = pytest.mark.needs("pages")
+
 SCRIPT = pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
 
 

@@ -259,6 +259,7 @@ def test_each_class_with_state_says_what_becomes_of_it() -> None:
     assert classes == set(STATES)
 
 
+@pytest.mark.needs("cluster")
 def test_each_cache_names_its_test() -> None:
     """[TOP-013]"""
     tests = {state.test for state in STATES.values() if isinstance(state, Checked)}

@@ -13,6 +13,7 @@ from smartfeeds.formats.documents import MAX_ID_BYTES
 from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.payload import complete_entry
 
+DOCUMENTS = pytest.mark.needs("documents")
 RSS = "<rss version='2.0'><channel><title>{}</title><link>http://example.org/</link><description>D</description>{}</channel></rss>"
 
 
@@ -105,9 +106,9 @@ def test_entity_uses_are_bounded():
         (b'{"version": "1", "items": []}', "JSON"),
         (b"<opml version='2.0'/>", "the outline has no body"),
         (b"<opml xmlns='urn:x-test:x'/>", "a namespace that no OPML has"),
-        (b"1503411300, http://example.com/rss.xml, 0,92", "smartfeeds nno"),
-        (b" 1503411300, http://a/, 0,92, http://b/, 1,3\n", "smartfeeds nno"),
-        (b"1503411300", "smartfeeds nno"),
+        pytest.param(b"1503411300, http://example.com/rss.xml, 0,92", "smartfeeds nno", marks=DOCUMENTS),
+        pytest.param(b" 1503411300, http://a/, 0,92, http://b/, 1,3\n", "smartfeeds nno", marks=DOCUMENTS),
+        pytest.param(b"1503411300", "smartfeeds nno", marks=DOCUMENTS),
         (b"<rss xmlns='urn:x-test:x'/>", "namespace"),
         (b"<feed/>", "namespace"),
         (b"<sitemap/>", "the root element is sitemap; feeds have rss, RDF, feed or opml"),

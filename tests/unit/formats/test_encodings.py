@@ -61,6 +61,7 @@ def test_ebcdic_is_refused() -> None:
         read_document(feed("x", "cp037").encode("cp037"))
 
 
+@pytest.mark.needs("documents")
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_json_feed_is_read_in_the_encoding_that_its_bytes_show(encoding: str) -> None:
     """RFC 8259 8.1 allows UTF-8 only; a mark must not be an error."""

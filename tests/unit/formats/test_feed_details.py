@@ -163,6 +163,7 @@ def test_atom_feed_that_loses_nothing_names_nothing() -> None:
     assert document.channel is not None and document.channel.categories == (("a", ""),)
 
 
+@pytest.mark.needs("documents")
 def test_json_feed_with_an_icon_comes_back_and_the_rest_is_named() -> None:
     feed = {"version": "https://jsonfeed.org/version/1.1", "title": "T", "home_page_url": PAGE, "icon": "i.png",
             "favicon": "f.png", "authors": [{"name": "A", "avatar": "a.png"}], "items": []}  # fmt: skip

@@ -72,7 +72,10 @@ def size_of(read):
     return size, None
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.needs("documents")) if name.startswith("json") else name for name in HOSTILE],
+)
 @pytest.mark.parametrize("n", [400, 800])
 def test_items_of_a_document_are_bounded_by_its_size(name, n):
     """Either the items are in proportion to the document, or it is refused."""

@@ -22,11 +22,12 @@ from smartfeeds.app.documents import read_document
 from smartfeeds.cli import documents, main, reading
 from smartfeeds.cli.run import _status_file
 from smartfeeds.client.errors import LoginError, NodeMissingError
-from smartfeeds.console import EXIT_TEXTS, Exit, exit_code, progress_bar
+from smartfeeds.console import EXIT_TEXTS, Exit, exit_code
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.items import FeedDocument
+from smartfeeds.terminal import progress_bar
 from support.shell import Run, commands
 
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>

@@ -44,14 +44,15 @@ LAYERS: dict[str, set[str]] = {
         "parts", "telemetry", "recent", "system", "workers", "features", "chat",
     },
     "console": {"errors", "core"},
+    "terminal": {"console", "core"},
     "features": {  # the kernel; test_features_import_only_what_they_need has the rest
         "errors", "core", "formats", "sync", "store", "service", "delivery", "push", "xmpp", "http", "net", "client",
-        "app", "cli", "console", "telemetry", "recent", "system", "texts", "threads", "workers", "xml_names",
-        "watchdog", "parts", "chat", "local",
+        "app", "cli", "console", "terminal", "telemetry", "recent", "system", "texts", "threads", "workers",
+        "xml_names", "watchdog", "parts", "chat", "local",
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "telemetry",
-        "sync", "net", "console", "watchdog", "features",
+        "sync", "net", "console", "terminal", "watchdog", "features",
     },
 }  # fmt: skip
 
@@ -99,8 +100,8 @@ OWNERS = {
     "markdown_it": ("features/authoring/markdown.py", "features/authoring/markdown.py"),
     "pydantic": ("app/config", "features/", "http/settings.py", "xmpp/settings.py"),
     "pydantic_settings": ("app/config.py",),
-    "click": ("cli/", "features/", "console.py"),
-    "rich": ("cli/", "features/", "console.py"),
+    "click": ("cli/", "features/", "console.py", "terminal.py"),
+    "rich": ("features/", "terminal.py"),
     "prometheus_client": ("telemetry.py", "features/"),
 }
 

@@ -16,16 +16,7 @@ from smartfeeds.cli.fetching import allowed_networks, fetch, file_or_address
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import base_option, name_of, named, read_file
 from smartfeeds.cli.writing import check_report, finish, write_out, writing_options
-from smartfeeds.console import (
-    err,
-    exit_failed_if,
-    print_err,
-    print_json,
-    print_lines,
-    print_out,
-    progress_bar,
-    run_async,
-)
+from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines, print_out, run_async
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.urls import xmpp_uri
@@ -42,6 +33,7 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.markup import without_sync
+from smartfeeds.terminal import progress_bar
 
 T = TypeVar("T")
 
@@ -105,7 +97,7 @@ def _read(source: Path | str, base: str, config: Path | None, *, allow_private: 
 def hint_owner(owner: str | None, *, new: bool) -> None:
     """Print a note if the component is the publisher of new items because nobody else was named."""
     if owner is None and new:
-        err.print("note: the publisher is the component; name another with --owner or in pubsub.admins")
+        print_err("note: the publisher is the component; name another with --owner or in pubsub.admins")
 
 
 async def _import(service: FeedService, node: str, document: FeedDocument, owner: str | None) -> ImportCounts:

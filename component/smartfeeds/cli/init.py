@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from smartfeeds.cli.common import DEFAULT_CONFIG, FILE, refuse_devices
-from smartfeeds.console import err, out
+from smartfeeds.console import print_err
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import ConfigError
 
@@ -89,13 +89,13 @@ def init_command(domain: str, output: Path, port: int, database: Path, *, force:
     }
     _write(output, _FILE.format(**values), force=force)
 
-    out.print(f"Wrote {output}.\n\nProsody: add this to prosody.cfg.lua, then restart Prosody:\n", markup=False)
-    out.print(_PROSODY.format(**values), markup=False)
+    click.echo(f"Wrote {output}.\n\nProsody: add this to prosody.cfg.lua, then restart Prosody:\n")
+    click.echo(_PROSODY.format(**values))
     if port != 5347:
-        out.print(f"and, in its global part:\n\ncomponent_ports = {{ {port} }}\n", markup=False)
-    out.print("ejabberd: add this to ejabberd.yml, to the listen section that is there, then restart ejabberd:\n")
-    out.print(_EJABBERD.format(**values), markup=False)
-    out.print(f"Then: smartfeeds doctor --config {output}, and smartfeeds run --config {output}", markup=False)
+        click.echo(f"and, in its global part:\n\ncomponent_ports = {{ {port} }}\n")
+    click.echo("ejabberd: add this to ejabberd.yml, to the listen section that is there, then restart ejabberd:\n")
+    click.echo(_EJABBERD.format(**values))
+    click.echo(f"Then: smartfeeds doctor --config {output}, and smartfeeds run --config {output}")
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
@@ -113,5 +113,5 @@ def _write(path: Path, text: str, *, force: bool) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # the file may not exist
             partial.unlink()
-        err.print("Nothing was written.")
+        print_err("Nothing was written.")
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None

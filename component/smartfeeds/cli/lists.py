@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import click
 
 from smartfeeds.cli.common import config_option, json_option
-from smartfeeds.console import print_rows
 from smartfeeds.service.resources import Resource
+from smartfeeds.terminal import print_rows
 
 E = TypeVar("E")
 

@@ -21,7 +21,7 @@ from smartfeeds import __version__
 from smartfeeds.app.config import Settings
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings, refuse_devices
 from smartfeeds.cli.files import whole_file
-from smartfeeds.console import Exit, exit_failed_if, out, print_json, run_async
+from smartfeeds.console import Exit, exit_failed_if, print_json, print_out, run_async
 from smartfeeds.errors import ConfigError, SmartfeedsError, UnknownOutcomeError
 from smartfeeds.store.engine import TransientError
 from smartfeeds.telemetry import set_up_logging
@@ -349,7 +349,7 @@ def status_command(file: Path, *, as_json: bool) -> None:
             report |= {name: state[name] for name in _PARTS if name in state}
         print_json({"running": running, "online": running and online, **report})
     else:
-        out.print("not running" if not running else "online" if online else "running, not online")
+        print_out("not running" if not running else "online" if online else "running, not online")
         for line in _lines(state) if running else ():
-            out.print(line)
+            print_out(line)
     exit_failed_if(not (running and online))

@@ -10,7 +10,7 @@ import click
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.nodes import all_nodes
 from smartfeeds.cli.offline import actor_of, operator, run_offline
-from smartfeeds.console import Commands, print_out, print_rows
+from smartfeeds.console import Commands, print_out
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT, Node, SubscriptionState
 from smartfeeds.core.times import format_second
@@ -19,6 +19,7 @@ from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import SetSubscriptions
 from smartfeeds.store.base import OpenMode, ReadTx
+from smartfeeds.terminal import print_rows
 
 
 def any_jid(text: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import FILE, config_option, read_settings
-from smartfeeds.console import print_out, progress_bar, step_bars
+from smartfeeds.console import print_out
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.backup.addresses import open_source, open_target, store_address, with_password
@@ -15,6 +15,7 @@ from smartfeeds.features.backup.copying import copy_store
 from smartfeeds.features.backup.digests import digest_of
 from smartfeeds.store.files import copy_files, folder_of
 from smartfeeds.store.sqlite_file import schema_version
+from smartfeeds.terminal import progress_bar, step_bars
 
 
 def with_copy(command: click.Command) -> click.Command:

@@ -6,11 +6,12 @@ import click
 
 from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings
-from smartfeeds.console import exit_failed_if, print_json, print_out, step_bars
+from smartfeeds.console import exit_failed_if, print_json, print_out
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import ConfigError, StoreError
 from smartfeeds.features.backup.digests import digest_of
 from smartfeeds.features.backup.restoring import BackupContents, check_backup, restore_backup
+from smartfeeds.terminal import step_bars
 
 
 @click.command("restore")

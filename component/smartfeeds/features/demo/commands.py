@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from smartfeeds.console import Commands, exit_failed_if, out, progress_bar, run_async
+from smartfeeds.console import Commands, exit_failed_if, print_out, run_async
 from smartfeeds.features.demo.person import DemoUser
 from smartfeeds.features.demo.serve import FOLDER, NODE, SERVICE, find_folder, read_scene, serve
+from smartfeeds.terminal import out, progress_bar
 
 if TYPE_CHECKING:
     from smartfeeds.features.demo.gap import GapDemo
@@ -45,7 +46,7 @@ def demo_serve(folder: Path) -> None:
 def demo_publish(title: str, folder: Path | None) -> None:
     """Publish an entry with this TITLE to the feed of a running demo serve."""
     item_id = run_async(_publish(folder or find_folder(), title))
-    out.print(f"Published {item_id} to {NODE}.", markup=False)
+    print_out(f"Published {item_id} to {NODE}.")
 
 
 async def _publish(folder: Path, title: str) -> str:

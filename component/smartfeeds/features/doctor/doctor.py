@@ -10,9 +10,10 @@ from rich.table import Table
 
 from smartfeeds.app.config import Settings
 from smartfeeds.cli.common import config_file, config_option, json_option, read_settings
-from smartfeeds.console import err, exit_failed_if, print_json, print_table, run_async
+from smartfeeds.console import exit_failed_if, print_json, run_async
 from smartfeeds.features.doctor.findings import CheckState, Finding
 from smartfeeds.features.doctor.probe import check_all
+from smartfeeds.terminal import err, print_table
 
 _STYLES = {CheckState.OK: "green", CheckState.NOTE: "yellow", CheckState.FIX: "bold red"}
 

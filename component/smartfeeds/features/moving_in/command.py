@@ -15,7 +15,7 @@ from smartfeeds.cli.common import load_settings
 from smartfeeds.cli.fetching import file_or_address
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import file_spool
-from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines, print_out, print_rows, progress_bar
+from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines, print_out
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.errors import SmartfeedsError
@@ -23,6 +23,7 @@ from smartfeeds.features.moving_in.moved import MovedProblem, MovedReader, Unrea
 from smartfeeds.features.moving_in.moving import MoveSettings, NodeReport, move_node
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode
+from smartfeeds.terminal import print_rows, progress_bar
 
 # service -> the module and the function that reads its data; imported when it is used.
 READERS: Final = {

@@ -15,7 +15,7 @@ import click
 from smartfeeds.cli.common import FILE, config_option, json_option, output_option, private_option, refuse_devices
 from smartfeeds.cli.fetching import allowed_networks
 from smartfeeds.cli.files import whole_file
-from smartfeeds.console import err, exit_failed_if, print_err, print_lines, progress_bar, run_async
+from smartfeeds.console import exit_failed_if, print_err, print_lines, run_async
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
@@ -27,6 +27,7 @@ from smartfeeds.features.nno.files import EssSource, Puller
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
+from smartfeeds.terminal import progress_bar
 
 _STEP: Final = 500  # files between two moves of the bar
 
@@ -168,7 +169,7 @@ def _read(run: _NnoRun, path: str) -> None:
 def _outline(entries: Sequence[NnoEntry], now_us: int) -> str:
     file = write_nno(entries, now_us)
     if file.count < len(entries):
-        err.print(
+        print_err(
             f"the file has the newest {file.count} of {len(entries)} entries, because its limit is {MAX_BYTES} bytes"
         )
     return file.data.decode()

@@ -13,14 +13,7 @@ import click
 from smartfeeds.cli.common import config_option, json_option, read_settings
 from smartfeeds.cli.lists import list_command, print_list
 from smartfeeds.cli.offline import open_offline, read_pages, write_offline
-from smartfeeds.console import (
-    Commands,
-    byte_bar,
-    exit_failed_if,
-    print_err,
-    print_out,
-    run_async,
-)
+from smartfeeds.console import Commands, exit_failed_if, print_err, print_out, run_async
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_second
@@ -33,6 +26,7 @@ from smartfeeds.features.prefetch.enclosures import add_newest, ask_for, enclosu
 from smartfeeds.features.prefetch.requests import ListedEnclosure
 from smartfeeds.features.prefetch.resources import ARRIVALS, ENCLOSURES
 from smartfeeds.features.prefetch.settings import PrefetchSettings
+from smartfeeds.terminal import byte_bar
 
 WATCH_S = 0.5
 pause = asyncio.sleep

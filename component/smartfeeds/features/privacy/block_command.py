@@ -7,11 +7,12 @@ import click
 
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import read_offline, write_offline
-from smartfeeds.console import Commands, print_out, print_rows
+from smartfeeds.console import Commands, print_out
 from smartfeeds.core.blocklist import ListKind, list_entry
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.privacy.blocking import add_entries, read_list, remove_entry
 from smartfeeds.store.base import OpenMode
+from smartfeeds.terminal import print_rows
 
 
 @click.group("blocklist", cls=Commands)

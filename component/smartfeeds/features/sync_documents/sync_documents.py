@@ -10,7 +10,7 @@ from smartfeeds.app.documents import FORMATS, read_document
 from smartfeeds.cli.fetching import allowed_networks, fetch
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source, whole_document
-from smartfeeds.console import print_err, print_lines, print_out, progress_bar
+from smartfeeds.console import print_err, print_lines, print_out
 from smartfeeds.core.model import Item
 from smartfeeds.errors import FeedError
 from smartfeeds.features.sync_documents.sync_import import (
@@ -42,6 +42,7 @@ from smartfeeds.sync.outlines import neighbours_of, pieces_of, read_sync_outline
 from smartfeeds.sync.publishing import SharedOutline
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
+from smartfeeds.terminal import progress_bar
 
 _EARLIEST_US = -(2**62)  # items without a date come before all others
 _ROW = 5  # numbers of an item in `SyncDocument`

@@ -1,0 +1,94 @@
+"""Tables and progress bars of commands. The service has none, so only commands import this module, and rich with it."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from smartfeeds.console import print_err, print_json
+from smartfeeds.core.text import one_line
+
+# Output to another program is not a terminal and must not be folded at a width.
+out = Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1_000)
+err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+
+
+def print_rows(rows: list[dict[str, Any]], *, as_json: bool, empty: str) -> None:
+    """Prints rows with the same columns as a table or as JSON. Prints `empty` if there are no rows."""
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        print_err(empty)
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name, value in rows[0].items():
+        table.add_column(name.replace("_", " "), justify="right" if isinstance(value, int) else "left", overflow="fold")
+    for row in rows:
+        # The values may contain square brackets, which are not markup of rich.
+        table.add_row(*(Text(one_line(str(value))) for value in row.values()))
+    print_table(table)
+
+
+def print_table(table: Table) -> None:
+    """Prints a table on standard output, without the blanks that fill its last column."""
+    with out.capture() as printed:
+        out.print(table, soft_wrap=False)
+    for line in printed.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def progress_bar() -> Progress:
+    """Returns a progress bar on standard error. It shows nothing if standard error is not a terminal."""
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=False,
+        disable=not err.is_terminal,
+    )
+
+
+@contextmanager
+def step_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Yields a function that shows a progress bar for each step. It receives the name of the step, the units that are
+    done, and their total."""
+    tasks: dict[str, TaskID] = {}
+    with progress_bar() as progress:
+
+        def show(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = progress.add_task(step, total=total)
+            progress.update(tasks[step], completed=done)
+
+        yield show
+
+
+def byte_bar() -> Progress:
+    """Returns a progress bar of bytes on standard error, as `progress_bar`."""
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        disable=not err.is_terminal,
+    )

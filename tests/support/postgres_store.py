@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import psycopg
 import pytest
 
 from smartfeeds.core.stores import parse_store
 from smartfeeds.store.migrate_postgres import prepare_postgres
+from smartfeeds.store.postgres_pipeline import PostgresPipeline
 from smartfeeds.store.postgres_session import PostgresSession
 from support.postgres import PostgresServer
 
@@ -88,32 +89,31 @@ class EmptyDatabase:
 class PooledSession(PostgresSession):
     """A session whose connection the next session of its kind uses too. Most tests take less time than connecting."""
 
-    _spare: ClassVar[dict[tuple[str, ...], list[psycopg.Connection[tuple[Any, ...]]]]] = {}
+    _spare: ClassVar[dict[tuple[str, ...], list[PostgresPipeline]]] = {}
 
     def _open(self) -> None:
         spare = self._spare.get(self._kind, [])
         while spare:
-            connection = spare.pop()
-            if not connection.closed:
-                self._use(connection)
+            pipeline = spare.pop()
+            if not pipeline.connection.closed:
+                self._use(pipeline)
                 return
         super()._open()
 
     def close(self) -> None:
         """Keeps the connection for the next session."""
         self.finish_ending()
-        connection = self._connection
-        if connection is not None and not connection.closed:
-            connection.rollback()
-            self._spare.setdefault(self._kind, []).append(connection)
-            self._connection = None
+        if self._pipeline is not None and self.is_open:
+            self.connection.rollback()
+            self._spare.setdefault(self._kind, []).append(self._pipeline)
+            self._pipeline = None
         super().close()
 
     @classmethod
     def close_all(cls) -> None:
         """Closes the connections that no session uses."""
-        for connection in (connection for spare in cls._spare.values() for connection in spare):
-            connection.close()
+        for pipeline in (pipeline for spare in cls._spare.values() for pipeline in spare):
+            pipeline.connection.close()
         cls._spare.clear()
 
     @property

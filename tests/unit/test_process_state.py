@@ -83,6 +83,7 @@ STATES = of_features("STATES") | {
     "store.looked_ahead.LookedAhead": WORK,
     "store.postgres.PostgresStore": LOCAL,
     "store.postgres_engine.PostgresEngine": WORK,
+    "store.postgres_pipeline.PostgresPipeline": LOCAL,
     "store.postgres_session.PostgresSession": LOCAL,
     "parts.Parts": LOCAL,
     "store.sql_counts.Counts": Checked(f"{CACHES}::test_count_of_a_view_includes_what_another_process_has_published"),
@@ -142,7 +143,7 @@ PURE = of_features("PURE") | {
     "service.networks": {"network_of"},
     "service.syncing": {"endpoint", "is_own_endpoint"},
     "store.postgres_engine": {"_returning"},
-    "store.postgres_session": {"to_psycopg"},
+    "store.postgres_pipeline": {"_combined", "_numbered"},
     # The log of a process has each damaged subscription once.
     "store.rows": {"_log_damaged", "_log_damaged_row", "read_node_options", "read_options"},
     "store.sql_items": {"_ordered"},

@@ -4,29 +4,24 @@ A session belongs to one thread. Its settings pin the plans (PG-036): every stat
 indexes, and the planner would choose other plans whenever its statistics are old.
 """
 
-import logging
 import random
 import select
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import psycopg
-from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
-from psycopg.types.numeric import Int8BinaryDumper
+from psycopg.pq.abc import PGresult
 
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.postgres_answers import AnswerLimit, AnswerSocket
 from smartfeeds.store.postgres_errors import may_connect_later, postgres_error
+from smartfeeds.store.postgres_pipeline import PostgresPipeline, Statement, combined
 from smartfeeds.telemetry import STORE_ROUND_TRIPS
-
-# psycopg warns of the errors that follow in a pipeline after the one that it raises.
-logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 CONNECT_S = 5  # for each host of the address
 # A network that loses all packets answers nothing, and TCP alone would wait for 15 minutes, or for ever without data
@@ -47,7 +42,6 @@ OLDEST_VERSION = 140_000
 # A process that hangs in a transaction must not keep the rows of feeds locked for the other processes.
 IDLE_IN_TRANSACTION_MS = 15_000
 LOCK_TIMEOUT_MS = 20_000
-_PREPARED = 500  # statements that a connection keeps prepared; works use about 300
 _SETTINGS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -60,7 +54,6 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
     "lock_timeout": str(LOCK_TIMEOUT_MS),
 }
-Statement = tuple[str, Any]  # with the placeholder `?`, and its parameters
 _IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
 
 
@@ -101,9 +94,8 @@ class PostgresSession:
         self.answers = AnswerSocket()
         self._limit = limit or AnswerLimit()
         self._settings = {**_SETTINGS, "statement_timeout": str(statement_timeout_ms)}
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = None
-        self._queue: list[Statement] = []
+        self._pipeline: PostgresPipeline | None = None
+        self._queue: list[tuple[str, list[Sequence[Any]]]] = []  # statements, each with the parameters of its runs
         self._trips = STORE_ROUND_TRIPS.labels(kind)
         self._is_begun = False  # whether the server knows of the transaction
         self._is_ending = False  # whether the response to the end of a snapshot was not read yet
@@ -111,13 +103,13 @@ class PostgresSession:
     @property
     def connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         """The connection, which must be open."""
-        assert self._connection is not None
-        return self._connection
+        assert self._pipeline is not None
+        return self._pipeline.connection
 
     @property
     def is_open(self) -> bool:
         """Whether the connection was opened and has not been lost."""
-        return self._connection is not None and not self._connection.closed
+        return self._pipeline is not None and not self._pipeline.connection.closed
 
     @property
     def backend_pid(self) -> int:
@@ -165,10 +157,6 @@ class PostgresSession:
             self.address,
             "smartfeeds",
             autocommit=True,
-            # Each statement is prepared when it is first used. If it was used before, and the server skips its
-            # preparation after an error in the same pipeline, psycopg 3.3 believes that it is prepared. Then each
-            # further use fails: prepared statement "_pg3_0" does not exist.
-            prepare_threshold=0,
             client_encoding="utf8",
         )
         version = connection.info.server_version
@@ -177,11 +165,7 @@ class PostgresSession:
             raise StoreError(
                 f"the database {self.name}: the server is PostgreSQL {version // 10_000}; 14 is the oldest"
             )
-        connection.prepared_max = _PREPARED
-        # All integers have one type: otherwise the server would plan each statement again for small and large numbers.
-        for kind in (int, bool):
-            connection.adapters.register_dumper(kind, _INTEGER)
-        self._use(connection)
+        self._use(PostgresPipeline(connection))
         calls = ", ".join("set_config(%s, %s, false)" for _ in self._settings)
         try:
             with self.answers:
@@ -190,22 +174,21 @@ class PostgresSession:
             self.close()
             raise
 
-    def _use(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        self.answers.attach(connection.fileno())
-        self._connection = connection
-        self._cursor = connection.cursor(binary=True)
+    def _use(self, pipeline: PostgresPipeline) -> None:
+        self.answers.attach(pipeline.connection.fileno())
+        self._pipeline = pipeline
 
     def close(self) -> None:
         """Closes the connection if it is open."""
         self._is_ending = False
         self.answers.close()
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = self._cursor = None
+        if self._pipeline is not None:
+            self._pipeline.connection.close()
+        self._pipeline = None
 
     def begin(self, statement: str) -> None:
         """Begins a transaction with this statement. It is sent with the first of the others."""
-        self._queue = [(statement, ())]
+        self._queue = [(statement, [()])]
         self._is_begun = False
 
     def end_snapshot(self) -> None:
@@ -242,7 +225,9 @@ class PostgresSession:
 
     def queue(self, sql: str, rows: Any) -> None:
         """Runs a statement for each row of parameters, before the next statement that returns rows."""
-        self._queue.extend((sql, row) for row in rows)
+        if not self._queue or self._queue[-1][0] != sql:
+            self._queue.append((sql, []))
+        self._queue[-1][1].extend(rows)
 
     def execute(self, sql: str, params: Any = ()) -> list[Row]:
         """Returns the rows of a statement with the placeholder `?`. Queued statements are sent with it.
@@ -280,12 +265,8 @@ class PostgresSession:
             # Not with the commit: these statements are sent again if the connection was lost while it was idle, and
             # nobody would know whether such a commit has happened.
             self.flush()
-        queue, self._queue = self._queue, []
-        self._trips.inc()
-        with self.answers, self.connection.pipeline():
-            self._run(queue)
-            cursor = self.connection.execute("COMMIT")
-        return cursor.statusmessage or ""
+        status = self._run([("COMMIT", ())])[-1].command_status
+        return status.decode() if status else ""
 
     def _again_if_new(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """Sends statements, twice if the connection was lost while it was idle: nothing has been done on it."""
@@ -304,36 +285,31 @@ class PostgresSession:
             self._is_begun = True
 
     def _send(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        if self._cursor is None:
-            raise psycopg.OperationalError("the connection is closed")
-        self._trips.inc()
-        if not self._queue and len(statements) == 1:
-            sql, params = statements[0]
-            with self.answers:
-                return [self._cursor.execute(to_psycopg(sql), params).fetchall()]
-        queue, self._queue = self._queue, []
-        with self.answers, self.connection.pipeline():
-            self._run(queue)
-            cursors = [self.connection.cursor(binary=True).execute(to_psycopg(sql), row) for sql, row in statements]
-        # Behind the pipeline, whose end receives all results: within it, fetching them and its end are two round trips.
-        return [cursor.fetchall() for cursor in cursors]
+        results = self._run(statements)
+        assert self._pipeline is not None
+        return [self._pipeline.rows(result) for result in results]
 
-    def _run(self, queue: Sequence[Statement]) -> None:
-        """Sends statements whose results nobody reads."""
-        for sql, row in queue:
-            self.connection.execute(to_psycopg(sql), row)
+    def _run(self, statements: Sequence[Statement]) -> list[PGresult]:
+        """Returns the results of these statements. Queued statements are sent with them."""
+        if self._pipeline is None:
+            raise psycopg.OperationalError("the connection is closed")
+        queue, self._queue = self._queue, []
+        self._trips.inc()
+        first: list[Statement] = []
+        for sql, rows in queue:
+            statement = combined(sql, rows) if len(rows) > 1 else None
+            first += [(sql, row) for row in rows] if statement is None else [statement]
+        with self.answers:
+            return self._pipeline.run([*first, *statements])[len(first) :]
 
     def execute_script(self, script: str) -> None:
         """Runs statements without parameters in one round trip, after those that are queued. Raises as `execute`."""
         self.flush()
-        if self._connection is None:
+        if self._pipeline is None:
             raise psycopg.OperationalError("the connection is closed")
         self._trips.inc()
         with self.answers:
-            self._connection.execute(script.encode(), prepare=False)
-
-
-_INTEGER: type[Dumper] = Int8BinaryDumper
+            self.connection.execute(script.encode(), prepare=False)
 
 
 def _wait(file_no: int, event: int) -> None:
@@ -341,9 +317,3 @@ def _wait(file_no: int, event: int) -> None:
     poll = select.poll()
     poll.register(file_no, event)
     poll.poll()
-
-
-@lru_cache(4_096)
-def to_psycopg(sql: str) -> bytes:
-    """Returns a statement with psycopg's placeholders. Statements have no `?` in literals."""
-    return sql.replace("%", "%%").replace("?", "%s").encode()

@@ -1,0 +1,116 @@
+"""Statements that share a round trip: what they return, what an error leaves, and the arrays of parameters."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+
+from smartfeeds.core.stores import parse_store
+from smartfeeds.store import postgres_pipeline
+from smartfeeds.store.postgres_pipeline import PostgresPipeline, combined
+from smartfeeds.store.postgres_session import connect
+from support.postgres import PostgresServer
+
+TABLE = "CREATE TEMPORARY TABLE kept (no bigint PRIMARY KEY, name text, data bytea)"
+INSERT = "INSERT INTO kept (no, name, data) VALUES (?, ?, ?)"
+ALL = ("SELECT no, name, data FROM kept ORDER BY no", ())
+
+
+@pytest.fixture
+def pipeline(postgres: PostgresServer) -> Iterator[PostgresPipeline]:
+    """A connection with a table of its own."""
+    with closing(connect(parse_store(postgres.url()), "test", autocommit=True)) as connection:
+        connection.execute(TABLE)
+        yield PostgresPipeline(connection)
+
+
+def rows(pipeline: PostgresPipeline, *statements: tuple[str, Any]) -> list[tuple[Any, ...]]:
+    """The rows of the last of these statements."""
+    return pipeline.rows(pipeline.run(statements)[-1])
+
+
+def test_statement_for_all_rows_adds_what_a_statement_for_each_adds(pipeline: PostgresPipeline) -> None:
+    added = [
+        (1, "a", b"\0\xff"),
+        (-(2**63), "", b""),
+        (2**63 - 1, 'quote " comma , brace { backslash \\ é 漢 NULL', None),
+        (3, None, b"x" * 100_000),
+    ]
+    statement = combined(INSERT, added)
+    assert statement is not None
+
+    assert rows(pipeline, statement, ALL) == sorted(added)
+
+    pipeline.run([("DELETE FROM kept", ()), *((INSERT, row) for row in added)])
+    assert rows(pipeline, ALL) == sorted(added)
+
+
+@pytest.mark.parametrize(
+    ("sql", "row"),
+    [
+        pytest.param("UPDATE kept SET name = ? WHERE no = ?", ("a", 1), id="a second row may change the same one"),
+        pytest.param(f"{INSERT} ON CONFLICT (no) DO UPDATE SET name = excluded.name", (1, "a", b""), id="as above"),
+        pytest.param(INSERT, (1, "a", None), id="the type of nothing"),
+        pytest.param(INSERT, (1.5, "a", b""), id="a type without an array"),
+    ],
+)
+def test_other_statements_run_for_each_row(sql: str, row: tuple[object, ...]) -> None:
+    assert combined(sql, [row, row]) is None
+
+
+def test_integers_of_any_size_follow_each_other(pipeline: PostgresPipeline) -> None:
+    """psycopg chooses int2[] by the first list, and refuses the second one."""
+    query = "SELECT unnest(CAST(? AS bigint[])), unnest(CAST(? AS bigint[]))"
+    for lists in (([1], [2**40]), ([2**40], [1]), ([], [])):
+        assert rows(pipeline, (query, lists)) == list(zip(*lists, strict=True))
+
+
+def test_error_skips_what_follows_and_leaves_the_connection_usable(pipeline: PostgresPipeline) -> None:
+    """A statement that was skipped is prepared again: the server does not know it."""
+    skipped = ("SELECT 7", ())
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        pipeline.run([(INSERT, (1, "a", b"")), ("SELECT 1 / ?", (0,)), skipped, (INSERT, (2, "b", b""))])
+
+    assert rows(pipeline, skipped) == [(7,)]
+    assert rows(pipeline, ALL) == []  # the statements of a pipeline are one transaction
+
+
+@pytest.mark.parametrize(
+    ("value", "error"), [("\ud800", UnicodeEncodeError), (["\ud800"], UnicodeEncodeError), ([2**63], OverflowError)]
+)
+def test_parameter_that_cannot_be_sent_stops_all_statements(
+    pipeline: PostgresPipeline, value: object, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        pipeline.run([(INSERT, (1, "a", b"")), ("SELECT ?", (value,))])
+
+    assert rows(pipeline, ALL) == []
+    assert rows(pipeline, (INSERT, (1, "a", b"")), ALL) == [(1, "a", b"")]
+
+
+def test_both_sides_send_more_than_the_buffers_hold(pipeline: PostgresPipeline) -> None:
+    """Each result is sent while the next parameters arrive. Both sides would wait for each other."""
+    data = b"x" * 2_000_000
+    results = pipeline.run([("SELECT CAST(? AS bytea)", (data,))] * 10)
+
+    assert [pipeline.rows(result) for result in results] == [[(data,)]] * 10
+
+
+def test_connection_keeps_a_bounded_number_of_statements(
+    pipeline: PostgresPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_pipeline, "_PREPARED", 10)
+    for number in range(35):
+        assert rows(pipeline, (f"SELECT {number}", ())) == [(number,)]
+    ((known,),) = rows(pipeline, ("SELECT count(*) FROM pg_prepared_statements", ()))
+
+    assert known <= 10
+
+
+def test_lost_connection_is_closed(pipeline: PostgresPipeline) -> None:
+    with pytest.raises(psycopg.OperationalError):
+        pipeline.run([("SELECT pg_terminate_backend(pg_backend_pid())", ())])
+
+    assert pipeline.connection.closed

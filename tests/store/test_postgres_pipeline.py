@@ -9,8 +9,9 @@ import pytest
 
 from smartfeeds.core.stores import parse_store
 from smartfeeds.store import postgres_pipeline
+from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.postgres_pipeline import PostgresPipeline, combined
-from smartfeeds.store.postgres_session import connect
+from smartfeeds.store.postgres_session import PLANNED_AGAIN, PostgresSession, connect
 from support.postgres import PostgresServer
 
 TABLE = "CREATE TEMPORARY TABLE kept (no bigint PRIMARY KEY, name text, data bytea)"
@@ -114,3 +115,48 @@ def test_lost_connection_is_closed(pipeline: PostgresPipeline) -> None:
         pipeline.run([("SELECT pg_terminate_backend(pg_backend_pid())", ())])
 
     assert pipeline.connection.closed
+
+
+def test_session_makes_its_plans_again_while_a_database_is_new(postgres: PostgresServer) -> None:
+    """[PG-036] The first plan for the name of a node reads all nodes. The server gathers statistics a minute later."""
+    url = postgres.create_database()
+    with closing(PostgresSession(parse_store(url))) as session:
+        session.open_at_once()
+        prepare_postgres(session)
+        session.execute_script("ALTER TABLE node SET (autovacuum_enabled = off)")
+        query = "SELECT node_no FROM node WHERE state = 'live' AND name = ?"
+
+        def add_nodes(first: int, last: int) -> None:
+            session.execute(
+                "INSERT INTO node (name, kind, state, creator, created_us, options, total, live, last_modified_us,"
+                " last_created_us, audience, subscribed, indexed_us, indexed_no, stale)"
+                " SELECT 'n' || n, 'feed', 'live', 'a@x', 1, '{}', 0, 0, n, n, 0, 0, 0, 0, 0"
+                " FROM generate_series(CAST(? AS bigint), CAST(? AS bigint)) n",
+                (first, last),
+            )
+
+        def plan() -> str:
+            assert session.execute(query, ("n1",)) == [(1,)]
+            assert session._pipeline is not None
+            (name,) = (value for key, value in session._pipeline._names.items() if query in key)
+            return str(session.connection.execute(b"EXPLAIN EXECUTE " + name + b"('n1')").fetchall())
+
+        add_nodes(1, 1)
+        assert "using node_name " not in plan()
+        add_nodes(2, 5_000)
+        assert "using node_name " not in plan()
+        for _ in range(min(PLANNED_AGAIN)):
+            session.execute("SELECT 1")
+        assert "using node_name " in plan()
+    postgres.drop_database(url)
+
+
+def test_item_of_an_id_is_looked_up_by_it_in_an_empty_table(postgres: PostgresServer) -> None:
+    """[PG-036] Several indexes seem equally good there, and most of them would read all items of the feed."""
+    url = postgres.create_database()
+    with closing(PostgresSession(parse_store(url))) as session:
+        session.open_at_once()
+        prepare_postgres(session)
+        plan = session.execute("EXPLAIN SELECT payload FROM item WHERE node_no = ? AND id = ?", (1, "a"))
+        assert "using item_id " in plan[0][0]
+    postgres.drop_database(url)

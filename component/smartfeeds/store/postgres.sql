@@ -97,8 +97,6 @@ ALTER TABLE item ALTER payload SET STORAGE MAIN, ALTER sync SET STORAGE MAIN;
 
 DO $$ BEGIN ALTER TABLE item ALTER payload SET COMPRESSION lz4; EXCEPTION WHEN feature_not_supported THEN NULL; END $$;
 
-CREATE UNIQUE INDEX item_id ON item (node_no, id);
-
 CREATE INDEX item_modified ON item (node_no, modified_us, item_no, change);
 
 CREATE INDEX item_created ON item (node_no, created_us, item_no, change);
@@ -111,6 +109,10 @@ CREATE INDEX item_changed ON item (modified_us, item_no, node_no, change) WHERE 
 CREATE UNIQUE INDEX item_sync ON item (node_no, sync_id) WHERE sync_id <> '';
 
 CREATE INDEX item_conflicts ON item (node_no, item_no) WHERE conflicts > 0;
+
+-- Behind the others: of indexes that seem equally good in a small table, PostgreSQL takes the last one that was made. A plan
+-- that was made then reads all items of a feed to find one, until the planner has statistics.
+CREATE UNIQUE INDEX item_id ON item (node_no, id);
 
 -- hidden: the name of a live node that is not listed, for those whom their affiliation lets read it, else NULL.
 CREATE TABLE affiliation (

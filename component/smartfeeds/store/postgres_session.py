@@ -42,6 +42,9 @@ OLDEST_VERSION = 140_000
 # A process that hangs in a transaction must not keep the rows of feeds locked for the other processes.
 IDLE_IN_TRANSACTION_MS = 15_000
 LOCK_TIMEOUT_MS = 20_000
+# Plans that were made while a table was nearly empty may read it as a whole. They stay until the server gathers
+# statistics, a minute later by default. So they are made again after these numbers of round trips.
+PLANNED_AGAIN = frozenset(4**power for power in range(3, 9))
 _SETTINGS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -97,6 +100,7 @@ class PostgresSession:
         self._pipeline: PostgresPipeline | None = None
         self._queue: list[tuple[str, list[Sequence[Any]]]] = []  # statements, each with the parameters of its runs
         self._trips = STORE_ROUND_TRIPS.labels(kind)
+        self._used = 0  # how often this connection was
         self._is_begun = False  # whether the server knows of the transaction
         self._is_ending = False  # whether the response to the end of a snapshot was not read yet
 
@@ -177,6 +181,7 @@ class PostgresSession:
     def _use(self, pipeline: PostgresPipeline) -> None:
         self.answers.attach(pipeline.connection.fileno())
         self._pipeline = pipeline
+        self._used = 0
 
     def close(self) -> None:
         """Closes the connection if it is open."""
@@ -295,10 +300,13 @@ class PostgresSession:
             raise psycopg.OperationalError("the connection is closed")
         queue, self._queue = self._queue, []
         self._trips.inc()
+        self._used += 1
         first: list[Statement] = []
         for sql, rows in queue:
             statement = combined(sql, rows) if len(rows) > 1 else None
             first += [(sql, row) for row in rows] if statement is None else [statement]
+        if self._used in PLANNED_AGAIN:
+            first.append(("DISCARD PLANS", ()))
         with self.answers:
             return self._pipeline.run([*first, *statements])[len(first) :]
 

@@ -13,7 +13,8 @@ from smartfeeds.core.position import MAX_GROUP
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import ANYTHING, Order
 from smartfeeds.store.engine import AheadRows
-from smartfeeds.store.postgres_session import PostgresSession, Statement
+from smartfeeds.store.postgres_pipeline import Statement
+from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import KEYS, digest
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE_COLUMNS, NODE_ROW
 from smartfeeds.store.sql_tallies import BLOCKS, SUM

@@ -11,7 +11,8 @@ import psycopg
 
 from smartfeeds.errors import StoreError
 from smartfeeds.store.migrate_postgres import SCHEMA_LOCK
-from smartfeeds.store.postgres_session import PostgresSession, Statement
+from smartfeeds.store.postgres_pipeline import Statement
+from smartfeeds.store.postgres_session import PostgresSession
 
 _CREATE: Final = """
 CREATE TABLE IF NOT EXISTS last_commit (

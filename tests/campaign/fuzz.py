@@ -16,7 +16,7 @@ from campaign.fuzz_target import Target
 from campaign.pieces import Piece, Task, judged
 from campaign.report import INPUTS
 from smartfeeds.app.documents import read_document
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.position import canonical_cursor, is_canonical, parse_cursor, parse_position
 from smartfeeds.core.times import parse_time

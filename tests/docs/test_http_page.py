@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app.config import SECTIONS
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.view import PARAMETERS
 from smartfeeds.features.authoring import posts

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from lxml import etree
 
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.times import US_PER_S, parse_t

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import PARAMETERS, RESERVED_PARAMETERS

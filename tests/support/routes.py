@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from smartfeeds.app.sides import feed_forms, http_sides
+from smartfeeds.app.site import feed_forms, http_sides
 from smartfeeds.http import routes
 
 # A route of a feature takes the place of that of the kernel.

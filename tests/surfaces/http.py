@@ -7,7 +7,7 @@ from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
 
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.http import negotiation as n
 from support.web import Got
 from surfaces.program import Surface, lines

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -17,7 +18,7 @@ from smartfeeds.app.feature import CoroutineFunction, Host, Process, run_all
 from smartfeeds.app.group import GroupLink, make_group
 from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
-from smartfeeds.app.sides import chat_tables, feed_forms, http_sides, xmpp_side
+from smartfeeds.app.sides import chat_tables, xmpp_side
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
@@ -29,11 +30,6 @@ from smartfeeds.delivery.sweeps import SWEEPS
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.features import FEATURES
-from smartfeeds.http.bodies import BodyReader
-from smartfeeds.http.calls import networks_of
-from smartfeeds.http.health import Health
-from smartfeeds.http.side import Backend
-from smartfeeds.http.site import Site
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.parts import Parts
 from smartfeeds.push.bounces import Bounces
@@ -52,7 +48,6 @@ from smartfeeds.telemetry import (
     GATHERED,
     SCHEMA_VERSION,
     Readings,
-    metrics_text,
     observe_request,
     requests_refused,
     watch_loop,
@@ -62,12 +57,15 @@ from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
-from smartfeeds.xmpp.parsing import REQUEST_BYTES, shape_fault
+from smartfeeds.xmpp.parsing import REQUEST_BYTES
 from smartfeeds.xmpp.router import RouterTools, StanzaRouter
 from smartfeeds.xmpp.stanza_side import BOT, StanzaSide, joined_stanzas
 from smartfeeds.xmpp.stream import ComponentStream, StreamTools
 from smartfeeds.xmpp.supervisor import LinkSharing, Supervisor
 from smartfeeds.xmpp.turns import QueueBounds
+
+if TYPE_CHECKING:
+    from smartfeeds.http.site import Site
 
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long a read of the store may take before the service reports that it is not ready
@@ -185,13 +183,11 @@ class App:
             RouterTools(session_key(secret, domain), observe_request, settings.pubsub.stanza_bytes, clock),
         )
         self.stream.on_stanza, self.stream.on_full = self.router.on_stanza, self.router.on_full
-        health = Health(self._unready, metrics_text, networks_of(settings.http.metrics_from))
-        bodies = BodyReader(policy.max_request_bytes, settings.http.first_request_s, shape_fault)
         self.site: Site | None = None
         if settings.http.listen:
-            sides = http_sides()
-            backend = Backend(self.handle, domain, clock, bodies, self.parts, feed_forms(sides))
-            self.site = Site(settings.http, backend, health, observe_request, sides)
+            from smartfeeds.app.site import make_site  # imported here: aiohttp and its pages take 12 MB
+
+            self.site = make_site(settings, self.handle, clock, self.parts, self._unready, policy.max_request_bytes)
         self._listen()
         self.supervisor = Supervisor(
             self.stream,

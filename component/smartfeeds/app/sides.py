@@ -1,14 +1,9 @@
-"""What the kernel and all features do over XMPP and HTTP, and in chats, joined, and their lists."""
+"""What the kernel and all features do over XMPP and in chats, joined, and their lists."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from smartfeeds.app.documents import FORMATS
 from smartfeeds.chat.commands import ChatTable
 from smartfeeds.features import FEATURES
-from smartfeeds.http.forms import FeedForms
-from smartfeeds.http.resources import side_of
-from smartfeeds.http.side import HttpSide
 from smartfeeds.service.consumer_requests import CONSUMERS
 from smartfeeds.service.managed_nodes import NODES
 from smartfeeds.service.node_people import MEMBERS, SUBSCRIPTIONS
@@ -33,25 +28,7 @@ def xmpp_side() -> XmppSide:
     return joined([KERNEL, lists, *(side for side in sides if side is not None)])
 
 
-def http_sides() -> list[HttpSide[Any]]:
-    """Returns what the features serve over HTTP, and the lists."""
-    resources = all_resources()
-    return [
-        *map(side_of, resources),
-        *(feature.shows(resources) for feature in FEATURES if feature.shows is not None),
-        *(feature.http() for feature in FEATURES if feature.http is not None),
-    ]
-
-
 def chat_tables() -> tuple[ChatTable, ...]:
     """Returns the commands of features in chats."""
     tables = (feature.service().chat for feature in FEATURES)
     return tuple(table for table in tables if table is not None)
-
-
-def feed_forms(sides: Sequence[HttpSide[Any]] | None = None) -> FeedForms:
-    """Returns the representations of feeds: those of the kernel, of all formats and of `sides`, which are those of all
-    features if a caller has not made them."""
-    sides = http_sides() if sides is None else sides
-    others = [form for side in sides for form in side.forms]
-    return FeedForms.of(FORMATS.values(), others, [form for side in sides for form in side.lists])

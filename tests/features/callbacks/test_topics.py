@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.core.view import BARE, CREATED, SMART
 from smartfeeds.features.callbacks.topics import OTHER_SUFFIXES, TOPIC_SUFFIXES, Topic, TopicError, is_below, read_topic
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.features.documents.ess import ESS
 from smartfeeds.features.documents.json_feed import JSON_FEED
 from smartfeeds.formats.representation import Representation

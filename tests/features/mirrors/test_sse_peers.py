@@ -11,7 +11,7 @@ from aiohttp import web as aio
 from lxml import etree
 
 from smartfeeds.app.documents import read_document
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.features.mirrors import rows as stored_mirrors

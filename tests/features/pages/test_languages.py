@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from lxml import etree, html
 
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, NodeKind
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.pages.problem_page import TITLES

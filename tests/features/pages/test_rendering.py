@@ -10,7 +10,7 @@ import pytest
 from lxml import etree
 from markupsafe import escape
 
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import DETAILS, NodeOptions
 from smartfeeds.core.text import words

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import NodeOptions

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.app.sides import feed_forms
+from smartfeeds.app.site import feed_forms
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n
 

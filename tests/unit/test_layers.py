@@ -44,6 +44,7 @@ LAYERS: dict[str, set[str]] = {
         "parts", "telemetry", "recent", "system", "workers", "features", "chat",
     },
     "console": {"errors", "core"},
+    "hidden": set(),
     "terminal": {"console", "core"},
     "features": {  # the kernel; test_features_import_only_what_they_need has the rest
         "errors", "core", "formats", "sync", "store", "service", "delivery", "push", "xmpp", "http", "net", "client",
@@ -52,7 +53,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "telemetry",
-        "sync", "net", "console", "terminal", "watchdog", "features",
+        "sync", "net", "console", "hidden", "terminal", "watchdog", "features",
     },
 }  # fmt: skip
 

@@ -15,9 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
-import structlog
 
 from smartfeeds import __version__
+from smartfeeds.hidden import hidden
+
+# structlog would import them for tracebacks that the service does not write and threads that it does not have: 9 MB.
+with hidden("rich", "greenlet"):
+    import structlog
+
 from smartfeeds.app.config import Settings
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings, refuse_devices
 from smartfeeds.cli.files import whole_file
@@ -80,11 +85,6 @@ def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 async def _serve(settings: Settings, status: Path | None) -> bool:
     """Run the service until its end. Returns whether an admin wants it to be started again."""
-    # Loading modules leaves no garbage; collections during it are an eighth of the time of a start.
-    gc.disable()
-    from smartfeeds.app.lifecycle import App  # imported here, because other commands do not need it
-
-    gc.enable()
     stop = asyncio.Event()
     restarts: list[bool] = []
 
@@ -95,7 +95,14 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop)
-    app = await start_app(lambda: App(settings, on_failure=stop.set, on_stop=on_stop), stop)
+    # slixmpp would import them to colour stanzas and to look up servers, aiohttp to look up hosts (`net.names` does).
+    with hidden("pygments", "aiodns"):
+        # Loading modules leaves no garbage; collections during it are an eighth of the time of a start.
+        gc.disable()
+        from smartfeeds.app.lifecycle import App  # imported here, because other commands do not need it
+
+        gc.enable()
+        app = await start_app(lambda: App(settings, on_failure=stop.set, on_stop=on_stop), stop)
     if app is None:
         return False
     _spare_the_collector()

@@ -5,3 +5,7 @@ from support.process_state import Bound
 STATES = {
     "rendering.MarkdownTurns": Bound("Markdown"),
 }
+
+PURE = {
+    "markdown": {"_parser"},
+}

@@ -14,5 +14,6 @@ PURE = {
     "api_docs": {"self._page"},
     "feed_page": {"_code"},
     "frame": {"_environment"},
+    "sanitise": {"_cleaner"},
     "static_files": {"static_files"},
 }

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
-import segno
 from markupsafe import Markup
 
 from smartfeeds.core.model import Item, Node
@@ -169,6 +168,8 @@ def _most(values: Iterable[str]) -> list[str]:
 @lru_cache(256)
 def _code(address: str) -> Markup:
     """The QR code of an address as an SVG element, "" if the address is too long for one."""
+    import segno  # with the first page
+
     try:
         code = segno.make_qr(address, error="m")
     except segno.DataOverflowError:

@@ -7,10 +7,8 @@ because `http.base_url` may have a path, and get their texts in the language of 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
-
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from smartfeeds import __version__
 from smartfeeds.core.model import Item
@@ -27,6 +25,9 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.replies import Reply
 from smartfeeds.texts import Texts, choose_language, translation_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # A page runs only our own script and shows only pictures that it contains; no script may make markup of text.
 PAGE_POLICY = (
@@ -152,8 +153,10 @@ def _with(path: str, name: str, value: str) -> str:
 
 
 @lru_cache(16)
-def _environment(language: str) -> Environment:
+def _environment(language: str) -> "Environment":
     """The templates in one language."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # with the first page
+
     environment = Environment(
         # Those of a feature are named `FEATURE/templates/NAME`.
         loader=ChoiceLoader(

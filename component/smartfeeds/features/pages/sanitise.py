@@ -7,15 +7,17 @@ of the page is a second line of defence.
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from html import escape
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
-
-import nh3
 
 from smartfeeds.features.pages.images import LINK_REL, ImageWriter, image_link
 from smartfeeds.formats.entry import EntryText, TextKind
+
+if TYPE_CHECKING:
+    import nh3
 
 
 class TextLimits(NamedTuple):
@@ -92,12 +94,12 @@ def clean(text: EntryText, image: ImageWriter = image_link, limits: TextLimits =
         most = limits.characters
         return CleanHtml(_linked(text.value[:most].strip()), len(text.value) > most)
     value, cut = _beginning(text.value, limits)
-    return CleanHtml(_TAG.sub(_Rewriter(image, limits.heading), _CLEANER.clean(value)), cut)
+    return CleanHtml(_TAG.sub(_Rewriter(image, limits.heading), _cleaner().clean(value)), cut)
 
 
 def harmless_html(html: str) -> str:
     """HTML that is stored: without scripts and styles, and with its pictures."""
-    return _CLEANER.clean(html)
+    return _cleaner().clean(html)
 
 
 def _beginning(value: str, limits: TextLimits) -> tuple[str, bool]:
@@ -136,16 +138,20 @@ def _attribute(_element: str, name: str, value: str) -> str | None:
     return value.replace("<", "‹").replace(">", "›")
 
 
-# Relative addresses are removed: on our page they would be relative to the page.
-_CLEANER = nh3.Cleaner(
-    tags=_TAGS,
-    clean_content_tags=_SILENT,
-    attributes=_ATTRIBUTES,
-    attribute_filter=_attribute,
-    url_schemes={*_LINK_SCHEMES, "data"},
-    link_rel=LINK_REL,
-    url_relative="deny",
-)
+@cache
+def _cleaner() -> "nh3.Cleaner":
+    import nh3  # with the first text: services without readers keep its memory
+
+    return nh3.Cleaner(
+        tags=_TAGS,
+        clean_content_tags=_SILENT,
+        attributes=_ATTRIBUTES,
+        attribute_filter=_attribute,
+        url_schemes={*_LINK_SCHEMES, "data"},
+        link_rel=LINK_REL,
+        # Relative addresses are removed: on our page they would be relative to the page.
+        url_relative="deny",
+    )
 
 
 class _Rewriter:

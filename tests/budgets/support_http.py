@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -134,14 +135,37 @@ class HttpWork:
         before = await self._counted(few)
         return PageWork.of(await self._counted(many) - before, len(many) - len(few))
 
+    async def of_events(self) -> PageWork:
+        """The work of an item that 20 event streams receive, its publishing without a wire included."""
+        assert self.app.site is not None
+        loop, port = asyncio.get_running_loop(), self.app.site.listener.port
+        with ExitStack() as stack:
+            streams = await loop.run_in_executor(self.client, _open_streams, stack, port, self.positions[-1])
+            numbers = iter(range(ITEMS, 2 * ITEMS))
+
+            async def publish(count: int) -> Counts:
+                async with counting(self._connections) as counts:
+                    for number in islice(numbers, count):
+                        await _publish(self.app, number)
+                        await loop.run_in_executor(self.client, _read_event, streams, number)
+                return counts()
+
+            await publish(20)  # what is imported and cached at the first use is not counted
+            few = await publish(20)
+            return PageWork.of(await publish(60) - few, 40)
+
+    @property
+    def _connections(self) -> Sequence[aiosqlite.Connection]:
+        assert isinstance(self.app.service.store, SqliteStore)
+        return self.app.service.store._connections
+
     def _requests(self, accept: str) -> list[bytes]:
         starts = self.positions[: ITEMS - PAGE]
         head = f"Host: 127.0.0.1\r\nAccept: {accept}\r\n\r\n"
         return [f"GET /feeds/{FEED}/?max={PAGE}&since={start} HTTP/1.1\r\n{head}".encode() for start in starts]
 
     async def _counted(self, requests: Sequence[bytes]) -> Counts:
-        assert isinstance(self.app.service.store, SqliteStore)
-        async with counting(self.app.service.store._connections) as counts:
+        async with counting(self._connections) as counts:
             await self._send(requests)
         return counts()
 
@@ -184,10 +208,14 @@ async def http_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 async def _fill(app: App) -> None:
     await app.service.handle(CreateNode(_OWNER, _DOMAIN, FEED))
     for number in range(ITEMS):
-        draft = draft_of(etree.fromstring(_ENTRY.format(text=_TEXT, number=number)))
-        await app.service.handle(Publish(_OWNER, _DOMAIN, FEED, f"item-{number}", draft))
+        await _publish(app, number)
     while await app.service.store.index_some(ITEMS):
         pass
+
+
+async def _publish(app: App, number: int) -> None:
+    draft = draft_of(etree.fromstring(_ENTRY.format(text=_TEXT, number=number)))
+    await app.service.handle(Publish(_OWNER, _DOMAIN, FEED, f"item-{number}", draft))
 
 
 async def _positions(app: App) -> list[str]:
@@ -253,6 +281,24 @@ def _exchange(port: int, requests: Sequence[bytes]) -> None:
                 connection.sendall(request)
             for connection, _ in zip(connections, part, strict=False):
                 _receive(connection)
+
+
+def _open_streams(stack: ExitStack, port: int, since: str) -> list[socket.socket]:
+    """Returns event streams of what is published after a position."""
+    streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(IN_FLIGHT)]
+    for stream in streams:
+        head = "Host: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
+        stream.sendall(f"GET /feeds/{FEED}/?since={since} HTTP/1.1\r\n{head}".encode())
+        assert _read(stream).startswith(b"HTTP/1.1 200 ")
+    return streams
+
+
+def _read_event(streams: Sequence[socket.socket], number: int) -> None:
+    """Reads an item from all streams."""
+    for stream in streams:
+        data = b""
+        while f"item-{number}".encode() not in data or not data.endswith(b"\n\n\r\n"):
+            data += _read(stream)
 
 
 def _receive(connection: socket.socket) -> None:

@@ -43,8 +43,17 @@ _ANSWER = re.compile(rb"<iq type='(result|error)'.*?</iq>", re.DOTALL)
 
 def iq(kind: str, stanza_id: str, body: str, sender: str = OWNER) -> bytes:
     """A request with an element of pubsub."""
-    start = f"<iq type='{kind}' id='{stanza_id}' from='{sender}' to='{DOMAIN}'>"
-    return f"{start}<pubsub xmlns='{_PUBSUB}'>{body}</pubsub></iq>".encode()
+    return _iq(kind, stanza_id, f"<pubsub xmlns='{_PUBSUB}'>{body}</pubsub>", sender)
+
+
+def listing(size: int) -> bytes:
+    """A request for the first nodes of the service."""
+    page = f"<set xmlns='http://jabber.org/protocol/rsm'><max>{size}</max></set>"
+    return _iq("get", "d", f"<query xmlns='http://jabber.org/protocol/disco#items'>{page}</query>", OWNER)
+
+
+def _iq(kind: str, stanza_id: str, child: str, sender: str) -> bytes:
+    return f"<iq type='{kind}' id='{stanza_id}' from='{sender}' to='{DOMAIN}'>{child}</iq>".encode()
 
 
 def publish(node: str, number: int) -> bytes:
@@ -56,7 +65,7 @@ def publish(node: str, number: int) -> bytes:
 Work = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
-async def _nothing() -> None:
+async def _none(_requests: Sequence[bytes]) -> None:
     """Needs no preparation."""
 
 
@@ -123,7 +132,16 @@ class XmppWork:
 
     async def of(self, requests: Sequence[bytes], messages: int = 0) -> PageWork:
         """The work of one of these requests."""
-        return await self._difference(requests, lambda some: self.exchange(some, messages), lambda some: _nothing())
+        return await self._difference(requests, lambda some: self.exchange(some, messages), _none)
+
+    async def of_messages(self, few: Sequence[bytes], many: Sequence[bytes], messages: tuple[int, int]) -> PageWork:
+        """The work of messages: what a request takes that causes many more than a request that causes few. `messages`
+        are both numbers."""
+        counts = []
+        for requests, number in zip((few, many), messages, strict=True):
+            await self.exchange(requests[:GROUP], number)
+            counts.append(await self._counted(requests[GROUP:], lambda some, n=number: self.exchange(some, n), _none))
+        return PageWork.of(counts[1] - counts[0], len(many) - GROUP)
 
     async def of_index(self, requests: Sequence[bytes]) -> PageWork:
         """The work of the filter index for what one of these requests has stored."""

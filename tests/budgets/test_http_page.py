@@ -1,4 +1,4 @@
-"""The work of a page over HTTP stays within its budget: Python calls, modules of the package, SQL statements.
+"""The work of a page and of an event over HTTP stays within its budget: calls, modules of the package, statements.
 
 Each limit is what a page takes now. A change that makes a page cheaper lowers it; one that makes it dearer needs a
 reason.
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import pytest
 
-from budgets.support_http import http_work
+from budgets.support_http import PageWork, http_work
 
 # For other versions of the libraries, and because the requests of a round may be read in several pieces.
 MARGIN = 1.04
 
 
 class Budget(NamedTuple):
-    """The most that a page may take."""
+    """The most that one of them may take."""
 
     calls: int
     modules: int  # goal: 30
@@ -35,6 +35,18 @@ async def test_a_page_stays_within_its_budget(
 ) -> None:
     async with http_work(tmp_path, monkeypatch) as work:
         page = await work.of_page(accept)
+    _assert_within(page, budget)
+
+
+async def test_an_item_on_event_streams_stays_within_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with http_work(tmp_path, monkeypatch) as work:
+        event = await work.of_events()
+    _assert_within(event, Budget(1744, 56, 15))
+
+
+def _assert_within(page: PageWork, budget: Budget) -> None:
     within = (
         page.calls <= budget.calls * MARGIN
         and len(page.modules) <= budget.modules

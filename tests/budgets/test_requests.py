@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from budgets.support_http import PageWork
-from budgets.support_xmpp import MANY, XmppWork, iq, publish, xmpp_work
+from budgets.support_xmpp import MANY, XmppWork, iq, listing, publish, xmpp_work
 
 MARGIN = 1.03  # for other versions of the libraries
 
@@ -56,6 +56,23 @@ async def pages(work: XmppWork) -> PageWork:
     return await work.of([iq("get", "g", "<items node='n' max_items='50'/>")] * MANY)
 
 
+async def lists(work: XmppWork) -> PageWork:
+    await work.exchange([iq("set", "c", f"<create node='n{number}'/>") for number in range(100)])
+    return await work.of([listing(50)] * MANY)
+
+
+async def notifications(work: XmppWork) -> PageWork:
+    """Twenty more subscribers of a node."""
+    for node, subscribers in (("few", 1), ("many", 21)):
+        names = [f"u{number}@example.org" for number in range(subscribers)]
+        await work.exchange([iq("set", "c", f"<create node='{node}'/>")])
+        await work.exchange(
+            [iq("set", "s", f"<subscribe node='{node}' jid='{name}'/>", f"{name}/phone") for name in names]
+        )
+    few, many = ([publish(node, number) for number in range(MANY // 2)] for node in ("few", "many"))
+    return await work.of_messages(few, many, (1, 21))
+
+
 # The budgets of design are 150 calls for `publishes` and `indexed_publishes` together, 30 modules for `publishes`, and
 # 40 for `notified_publishes`.
 BUDGETS = {
@@ -65,6 +82,8 @@ BUDGETS = {
     subscribes: Budget(218, 35, 7.0),
     creates: Budget(165, 30, 9.0),
     pages: Budget(148, 29, 1.0),
+    lists: Budget(517, 26, 3.0),
+    notifications: Budget(21, 4, 0.0),
 }
 
 

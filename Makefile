@@ -7,7 +7,7 @@ BIN := .venv/bin
 ## make test       the quick part of the tests; ARGS="tests/http -k tokens" runs these alone
 ## make test-all   the quick part, then the rest
 ## make check      the linter, the type checker and the quick part
-## make bench      the benchmark; QUICK=1 for a look
+## make bench      the benchmark; QUICK=1 for a look, ARGS="rounds --beside COMMIT" for two versions
 ## make campaign   faults under load: NAME=kill ARGS="--seed 1 --count 50"
 ## make docs       the generated pages
 ## make lock       new pins of all dependencies
@@ -72,4 +72,4 @@ lock:
 	@$(COMPILE) --constraint requirements-dev.lock --extra postgres --output-file requirements.lock pyproject.toml
 
 clean:
-	@rm -rf .venv .venv-lock .venv-bench .venv-clients .run tests/integration/js/node_modules tests/clients/js/node_modules tests/browser/js/node_modules
+	@rm -rf .venv .venv-lock .venv-bench .venv-clients .run build/versions tests/integration/js/node_modules tests/clients/js/node_modules tests/browser/js/node_modules

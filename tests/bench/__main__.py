@@ -24,13 +24,14 @@ from bench import (
     web,
     work,
 )
-from bench.targets import PEERS, ROOT, ROUTERS
+from bench.targets import ROOT, ROUTERS
 from smartfeeds import __version__
 
 # What is measured, in this order, each in a folder of its own.
 JOBS: dict[str, Callable[[runs.Collector, Path], None]] = {
     "echo": runs.measure_echo,
-    "ours": runs.measure_ours,
+    "rounds": partial(runs.measure_services, ()),
+    "large": runs.measure_large,
     "http": web.measure,
     "hub": hub.measure,
     "merge": bench_merge.measure,
@@ -41,7 +42,6 @@ JOBS: dict[str, Callable[[runs.Collector, Path], None]] = {
     "readers": bench_readers.measure,
     "remote": bench_remote.measure,
     **{f"through-{name}": partial(runs.measure_routed, name) for name in ROUTERS},
-    **{name: partial(runs.measure_peer, name) for name in PEERS},
 }
 
 
@@ -54,7 +54,9 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="one short run, some minutes")
     parser.add_argument("names", nargs="*", type=_job, metavar="NAME", help=f"these only: {', '.join(JOBS)}")
-    parser.add_argument("--only", nargs="+", choices=list(JOBS), metavar="NAME", help="the same")
+    parser.add_argument(
+        "--beside", action="append", default=[], metavar="COMMIT", help="another version to run in the rounds"
+    )
     parser.add_argument("--table", nargs="+", type=Path, metavar="FILE", help="only print the table of these results")
     wanted = parser.parse_args()
     if wanted.table:
@@ -69,9 +71,10 @@ def main() -> None:
     with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
         lines.write(json.dumps({"machine": described, "scale": asdict(scale)}) + "\n")
         collect = runs.Collector(scale, lines, lambda text: print(text, file=sys.stderr, flush=True))
-        for job in (*wanted.names, *(wanted.only or ())) or JOBS:
+        jobs = {**JOBS, "rounds": partial(runs.measure_services, wanted.beside)}
+        for job in wanted.names or jobs:
             collect.say(f"{job} ({time.monotonic() - start:.0f} s)")
-            JOBS[job](collect, folder / job)
+            jobs[job](collect, folder / job)
     text = report.text(collect.results, scale, described)
     (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     print(text)

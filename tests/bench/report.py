@@ -8,16 +8,19 @@ import shutil
 import sqlite3
 import statistics
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from bench import web_targets
 from bench.grids import Grid, grids
 from bench.rows import FLOODS, MEMORY, QUIET_USERS, Row, hub_rows, merge_rows, rows, source_rows, web_rows
-from bench.targets import PEERS
+from bench.targets import PEERS, ROOT
 from bench.work import Number, Scale
 
+FIRST = "first version"  # the column
+SLOWER = 1.05  # a loss that has to be explained
+PUBLISHED = ROOT / "docs" / "benchmarks.md"
 FAIR_RATIO = 2.0  # the goal for the quiet users' p99 beside a flood
 Results = Mapping[str, Mapping[str, Sequence[Number]]]  # target -> row -> one number a run
 
@@ -29,7 +32,7 @@ def text(results: Results, scale: Scale, described: Mapping[str, str]) -> str:
     tables = [
         table(results, found, columns)
         for found, columns in (
-            (rows(scale), {"echo": "harness alone", **{name: name for name in PEERS}}),
+            (rows(scale), _columns(results)),
             (web_rows(scale), {name: name for name in web_targets.PEERS}),
             (hub_rows(scale), dict[str, str]()),
             (merge_rows(scale), dict[str, str]()),
@@ -39,6 +42,8 @@ def text(results: Results, scale: Scale, described: Mapping[str, str]) -> str:
     ]
     if any(row.startswith("fair_") for row in results.get("ours", {})):
         tables.append(fairness(results))
+    if slower := list(slower_rows(results, rows(scale), PUBLISHED.read_text("utf-8"))):
+        tables.append("Slower than in docs/benchmarks.md, as a ratio to the first version:\n\n" + "\n".join(slower))
     tables += [grid_table(results, grid) for grid in grids(scale) if _has_any(results, grid)]
     return "\n\n".join((*tables, notes(results), f"{machine}; {runs}"))
 
@@ -73,6 +78,8 @@ def table(results: Results, found: Iterable[Row], columns: Mapping[str, str]) ->
         "|---|---:|---:|---|" + "---:|" * len(names),
     ]
     for row in found:
+        if not any(row.name in results.get(name, {}) for name in ("ours", *names)):
+            continue
         mine = middle(results, "ours", row.name)
         limit = _limit(results, row)
         cells = [row.title, _goal(row, limit), _text(row, mine), _reached(row, mine, limit)]
@@ -81,6 +88,31 @@ def table(results: Results, found: Iterable[Row], columns: Mapping[str, str]) ->
             cells.append(_text(row, theirs) if name == "echo" else _against(row, mine, theirs))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _columns(results: Results) -> dict[str, str]:
+    """The targets of the first table and their titles. The names of other versions (`--beside`) are commits."""
+    versions = [name for name in results if name not in {"ours", "echo", "first", *PEERS, *web_targets.PEERS}]
+    return {"echo": "harness alone", "first": FIRST, **{name: name for name in (*versions, *PEERS)}}
+
+
+def slower_rows(results: Results, found: Iterable[Row], page: str) -> Iterator[str]:
+    """The rows that have lost more than 5 % against the first version since the published table, with both ratios."""
+    published: dict[str, str] = {}
+    column = 0  # the one of the first version in the table that a line belongs to
+    for cells in (line.split("|") for line in page.splitlines()):
+        title = cells[1].strip() if len(cells) > 1 else ""
+        if title == "work":
+            column = next((number for number, cell in enumerate(cells) if FIRST in cell), 0)
+        elif column and column < len(cells):
+            published[title] = cells[column]
+    for row in found:
+        mine, theirs = (middle(results, name, row.name) for name in ("ours", "first"))
+        before = re.search(r"\(([\d.,]+)x\)", published.get(row.title, ""))
+        if mine and theirs and before:
+            now, then = mine / theirs, float(before[1].replace(",", ""))
+            if (now / then if row.less else then / now) > SLOWER:
+                yield f"- {row.title}: {now:.2f}x, published {then:.2f}x"
 
 
 def fairness(results: Results) -> str:

@@ -32,9 +32,9 @@ class Row:
 def rows(scale: Scale) -> list[Row]:
     """All rows of a run at this scale, in the order they are shown."""
     found = [
-        Row("publish_64", "publish, 64 in flight", goal=12_000),
-        Row("publish_1", "publish, one at a time", goal=1_500),
-        Row("notify", f"notifications, {scale.subscribers:,} subscribers", goal=250_000),
+        *_with_cpu("publish_64", "publish, 64 in flight", 12_000),
+        *_with_cpu("publish_1", "publish, one at a time", 1_500),
+        *_with_cpu("notify", f"notifications, {scale.subscribers:,} subscribers", 250_000),
     ]
     sizes = fill.sizes(scale.items)
     for size in sizes:
@@ -42,15 +42,15 @@ def rows(scale: Scale) -> list[Row]:
             row = f"page_{size}_{place}"
             shared = place == "start" and size in sizes[:2]
             title = f"page of 50, {place} of {size:,} items"
-            found.append(Row(row, title, goal=4_000, peers=shared))
+            found += _with_cpu(row, title, 4_000, peers=shared)
             found.append(Row(f"{row}_p99", f"{title}: p99", " ms", 5, less=True, peers=shared))
     return [
         *found,
-        Row("create", "create nodes", goal=5_000),
-        Row("list", f"list {scale.nodes:,} nodes, page of 50", goal=4_000),
-        Row("list_p99", f"list {scale.nodes:,} nodes, page of 50: p99", " ms", 5, less=True),
-        Row("subscribe", f"subscribe, to {scale.subscriptions:,} on one node", goal=10_000),
-        Row("start_empty", "start-up, nothing stored", " s", less=True, peers=False),
+        *_with_cpu("create", "create nodes", 5_000),
+        *_with_cpu("list", "list nodes, page of 50", 4_000),
+        Row("list_p99", "list nodes, page of 50: p99", " ms", 5, less=True),
+        *_with_cpu("subscribe", "subscribe, all to one node", 10_000),
+        Row("start_empty", "start-up, nothing stored", " s", less=True),
         Row("start_full", f"start-up, {scale.items:,} items", " s", less=True, peers=False),
         Row("rss_empty", "memory, nothing stored", " MB", less=True),
         Row("rss_full", f"memory, {scale.items:,} items and {scale.standing:,} subscriptions", " MB", 100, True, False),
@@ -65,6 +65,11 @@ def rows(scale: Scale) -> list[Row]:
             )
         ),
     ]
+
+
+def _with_cpu(name: str, title: str, goal: float, *, peers: bool = True) -> tuple[Row, Row]:
+    """The row of a rate, and the row of the CPU time of one answer."""
+    return Row(name, title, goal=goal, peers=peers), Row(f"{name}_cpu", f"{title}: CPU", " us", less=True, peers=peers)
 
 
 def web_rows(scale: Scale) -> list[Row]:

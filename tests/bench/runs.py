@@ -1,14 +1,18 @@
 """The benchmark from end to end: targets come and go, their numbers are collected and written down as they come."""
 
+import compileall
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from bench import fill, stanzas, targets, work
+from bench import fill, stanzas, targets, versions, work
 from bench.report import Results
 from bench.targets import Target
 from bench.wire import EVENT, BenchError
@@ -77,28 +81,60 @@ def _echo_events(target: Target, scale: Scale) -> Numbers:
     yield Number("notify", pace.per_s)
 
 
-def measure_ours(collect: Collector, folder: Path) -> None:
-    """Our component: fresh for what writes, over a large database for what reads."""
-    scale = collect.scale
-    for run in range(scale.runs):
-        place = fresh(folder / f"ours-{run}")
-        target, taken_s = targets.ours(place, targets.sqlite_url(place / "feeds.db"))
+Starters = Mapping[str, Callable[[Path], Target]]
+
+
+def services(commits: Sequence[str], say: Callable[[str], None]) -> Starters:
+    """The present version, the first one, those of commits, and the peers, by the names of their columns."""
+    compileall.compile_dir(targets.PACKAGE, quiet=2)  # else the start would be slow, and take more memory
+    found = {"ours": partial(targets.version, targets.PACKAGE)}
+    for name, commit in (("first", versions.FIRST), *((commit, commit) for commit in commits)):
         try:
-            collect.take("ours", [Number("start_empty", taken_s)])
-            collect.take("ours", work.memory(target, "rss_empty"))
-            for piece in (work.publish, work.notify, work.create_nodes, work.list_nodes, work.subscribe):
-                collect.take("ours", piece(target, scale))
-        finally:
-            target.stop()
-        shutil.rmtree(place)
-    measure_large(collect, fresh(folder / "large"))
-    shutil.rmtree(folder / "large")
+            package = versions.tree(commit)
+            compileall.compile_dir(package, quiet=2)
+            found[name] = partial(targets.version, package)
+        except BenchError as error:
+            say(f"  {name} is left out: {error}")
+    return {**found, **{name: partial(targets.peer, name) for name in targets.PEERS}}
+
+
+def measure_services(commits: Sequence[str], collect: Collector, folder: Path) -> None:
+    """The present version beside the first one, those of commits, and the peers."""
+    measure_rounds(services(commits, collect.say), collect, folder)
+
+
+def measure_rounds(starters: Starters, collect: Collector, folder: Path) -> None:
+    """All services side by side. In each round they do the same piece of work one right after the other."""
+    scale = collect.scale
+    with ExitStack() as stack:
+        running: dict[str, tuple[Target, str]] = {}
+        for name, start in starters.items():
+            place, begun_s = fresh(folder / name), time.perf_counter()
+            target = start(place)
+            stack.callback(target.stop)
+            collect.take(name, [Number("start_empty", time.perf_counter() - begun_s)])
+            collect.take(name, work.memory(target, "rss_empty"))
+            running[name] = target, work.new_node(target)
+        there = dict.fromkeys(running, 0)
+        for number, size in enumerate(fill.sizes(scale.items)[:2]):
+            for name, (target, node) in running.items():
+                there[name] = work.fill_node(target, node, there[name] + 1, size, scale.fill_s)
+            for _ in range(scale.runs):
+                for piece in (work.publish, work.notify, work.subscribe, work.create_nodes) if not number else ():
+                    for name, (target, _) in running.items():
+                        collect.take(name, piece(target, scale))
+                for name, (target, node) in running.items():
+                    collect.take(name, work.first_pages(target, scale, node, f"page_{size}_start", there[name]))
+        for _ in range(scale.runs):
+            for name, (target, _) in running.items():
+                collect.take(name, work.list_nodes(target, scale))
+    shutil.rmtree(folder)
 
 
 def measure_large(collect: Collector, folder: Path) -> None:
     """What a large database costs: start-up, memory, pages."""
     scale = collect.scale
-    database = folder / "feeds.db"
+    database = fresh(folder) / "feeds.db"
     collect.say(f"  filling a database with {scale.items:,} items")
     command = [sys.executable, "-m", "bench.fill", targets.sqlite_url(database), str(scale.items), str(scale.standing)]
     subprocess.run(command, check=True, timeout=FILL_S, env=targets.environment())
@@ -114,30 +150,6 @@ def measure_large(collect: Collector, folder: Path) -> None:
             collect.take("ours", work.tell_crowd(target, scale))
         finally:
             target.stop()
-
-
-def measure_peer(name: str, collect: Collector, folder: Path) -> None:
-    """A server's own pubsub service. What is large is filled once and read in each run."""
-    scale = collect.scale
-    target = targets.peer(name, folder)
-    try:
-        collect.take(name, work.memory(target, "rss_empty"))
-        small, large = fill.sizes(scale.items)[:2]
-        node = work.new_node(target)
-        there = work.fill_node(target, node, 1, small, scale.fill_s)
-        for _ in range(scale.runs):
-            for piece in (work.publish, work.notify, work.subscribe):
-                collect.take(name, piece(target, scale))
-            collect.take(name, work.peer_pages(target, scale, node, f"page_{small}_start", there))
-        there = work.fill_node(target, node, there + 1, large, scale.fill_s)
-        for _ in range(scale.runs):
-            collect.take(name, work.peer_pages(target, scale, node, f"page_{large}_start", there))
-        for _ in range(scale.runs):
-            collect.take(name, work.create_nodes(target, scale, scale.runs))
-        for _ in range(scale.runs):
-            collect.take(name, work.list_nodes(target, scale))
-    finally:
-        target.stop()
     shutil.rmtree(folder)
 
 

@@ -27,6 +27,7 @@ MOST_ITEMS = 1_000_000
 WITHOUT_HTTP: Mapping[str, object] = {"listen": ""}
 STOP_S = 60.0
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "component"
 _SCHEMAS = ("/usr/share/ejabberd/sql/lite.sql", "/usr/lib/*/ejabberd-*/priv/sql/lite.sql")
 
 
@@ -64,7 +65,8 @@ def config(
         "http": http,
         "pubsub": {"creators": ["*"]},
         "limits": {"nodes_per_jid": 1_000_000},
-        "webhooks": {"allowed_networks": ["127.0.0.0/8"]},
+        # The first version has no such section, and is measured without HTTP.
+        **({"webhooks": {"allowed_networks": ["127.0.0.0/8"]}} if http["listen"] else {}),
         "log": {"level": "warning"},
     }
     path = folder / "smartfeeds.toml"
@@ -83,18 +85,21 @@ def run_ours(
     store_url: str,
     http: Mapping[str, object] = WITHOUT_HTTP,
     component: Mapping[str, object] = MappingProxyType({}),
+    package: Path = PACKAGE,
 ) -> subprocess.Popen[bytes]:
-    """Our component, started."""
+    """Our component, started; `package` has another version of it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = config(folder, port, store_url, http, component)
-    return python(folder, "-m", "smartfeeds", "run", "--config", str(file))
+    return python(folder, "-m", "smartfeeds", "run", "--config", str(file), package=package)
 
 
-def ours(folder: Path, store_url: str, http: Mapping[str, object] = WITHOUT_HTTP) -> tuple[Target, float]:
+def ours(
+    folder: Path, store_url: str, http: Mapping[str, object] = WITHOUT_HTTP, package: Path = PACKAGE
+) -> tuple[Target, float]:
     """Our component on the driver's link, and after how many seconds it was there."""
     listener = Listener()
     start = time.perf_counter()
-    process = run_ours(folder, listener.port, store_url, http)
+    process = run_ours(folder, listener.port, store_url, http, package=package)
     try:
         wire = listener.accept(FEEDS)
     except BaseException:
@@ -131,13 +136,18 @@ def echo(folder: Path, events: int) -> Target:
     return Target("echo", FEEDS, wire, process.pid, stop)
 
 
-def python(folder: Path, *args: str) -> subprocess.Popen[bytes]:
+def version(package: Path, folder: Path) -> Target:
+    """A version of our component, with a new database."""
+    return ours(folder, sqlite_url(folder / "feeds.db"), package=package)[0]
+
+
+def python(folder: Path, *args: str, package: Path = PACKAGE) -> subprocess.Popen[bytes]:
     """Python with the component and the benchmark, started."""
     output = folder / "output.log"
     with output.open("ab") as log:
         return subprocess.Popen(
             (sys.executable, *args),
-            env=environment(),
+            env=environment(package),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -145,9 +155,10 @@ def python(folder: Path, *args: str) -> subprocess.Popen[bytes]:
         )
 
 
-def environment() -> dict[str, str]:
-    """In which Python finds the component and the benchmark."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "component"), str(ROOT / "tests")))}
+def environment(package: Path = PACKAGE) -> dict[str, str]:
+    """In which Python finds the component and the benchmark, and stores what it compiles, as an installed one does."""
+    stored = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**stored, "PYTHONPATH": os.pathsep.join((str(package), str(ROOT / "tests")))}
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -200,7 +211,7 @@ class BenchEjabberd(Ejabberd):
         modules = found["modules"]
         assert isinstance(modules, dict)
         modules["mod_pubsub"] = {
-            "host": SERVICE,
+            "host": SERVICE.replace("localhost", "@HOST@"),  # there are two hosts, and each has one
             "access_createnode": "all",
             "max_items_node": MOST_ITEMS,
             "plugins": ["flat"],

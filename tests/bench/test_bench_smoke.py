@@ -2,12 +2,28 @@
 
 import io
 import json
+import re
+import subprocess
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bench import bench_merge, bench_moving, bench_sources, fairness, hub, report, rows, runs, web, work
+from bench import (
+    bench_merge,
+    bench_moving,
+    bench_sources,
+    fairness,
+    hub,
+    report,
+    rows,
+    runs,
+    targets,
+    versions,
+    web,
+    work,
+)
 from bench.wire import BenchError
 
 
@@ -19,15 +35,18 @@ def collect() -> runs.Collector:
 def test_bench_tiny_counts_fill_every_row(collect: runs.Collector, tmp_path: Path) -> None:
     """Each row has a number of ours, and the table shows it."""
     runs.measure_echo(collect, tmp_path / "echo")
-    runs.measure_ours(collect, tmp_path / "ours")
+    present = partial(targets.version, targets.PACKAGE)
+    runs.measure_rounds({"ours": present, "first": present}, collect, tmp_path / "rounds")
+    runs.measure_large(collect, tmp_path / "large")
     runs.measure_routed("prosody", collect, tmp_path / "routed")
     found = {row: [number.value for number in numbers] for row, numbers in collect.results["ours"].items()}
     expected = {row.name for row in rows.rows(work.SMOKE) if not row.name.startswith("through_ejabberd")}
     assert set(found) == expected
     assert all(value > 0 for row, values in found.items() for value in values if not row.endswith("_cpu"))
     assert set(collect.results["echo"]) >= {"publish_64", "publish_1", "notify"}
-    shown = report.table(collect.results, rows.rows(work.SMOKE), {})
-    assert shown.count("\n") == len(rows.rows(work.SMOKE)) + 1
+    shown = report.table(collect.results, rows.rows(work.SMOKE), {"first": report.FIRST})
+    assert shown.count("\n") == len(expected) + 1
+    assert re.search(r"(?m)^\| publish, 64 in flight: CPU \|.* \([0-9.]+x\) \|$", shown)
 
 
 def test_bench_tiny_counts_fill_every_row_over_http(collect: runs.Collector, tmp_path: Path) -> None:
@@ -93,6 +112,49 @@ def test_bench_results_read_back_give_the_same_table(tmp_path: Path) -> None:
     shown = report.read([file])
     assert shown == report.text(kept.results, work.SMOKE, {"CPU": "one"})
     assert "50.0/s (2.00x)" in shown
+
+
+def test_bench_names_what_is_slower_than_the_published_table() -> None:
+    """A row counts by its ratio to the first version: rates of two runs say nothing about the code."""
+    titles = {row.name: row.title for row in rows.rows(work.SMOKE)}
+    lines = [f"| {titles[name]} | 9/s | 9/s (1.00x) |" for name in ("publish_64", "publish_64_cpu", "create", "notify")]
+    other = f"| work | other (ours is) |\n| {titles['publish_64']} | 9/s (9.00x) |\n\n"
+    page = "\n".join((other, f"| work | ours | {report.FIRST} (ours is) |", *lines))
+    measured = {"publish_64": (94, 100), "publish_64_cpu": (106, 100), "create": (96, 100), "list": (1, 100)}
+    results = {
+        name: {row: [work.Number(row, values[number])] for row, values in measured.items()}
+        for number, name in enumerate(("ours", "first"))
+    }
+    slower = list(report.slower_rows(results, rows.rows(work.SMOKE), page))
+    assert slower == [
+        f"- {titles['publish_64']}: 0.94x, published 1.00x",
+        f"- {titles['publish_64_cpu']}: 1.06x, published 1.00x",
+    ]
+
+
+def test_bench_has_the_package_of_a_version_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "ann@example.org")
+    module = tmp_path / "component" / "smartfeeds" / "one.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("1")
+    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "one")):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    module.write_text("2")
+    folder = tmp_path / "versions"
+    package = versions.tree("HEAD", tmp_path, folder)
+    assert (package / "smartfeeds" / "one.py").read_text() == "1"
+    assert versions.tree("HEAD", tmp_path, folder) == package
+
+
+def test_bench_leaves_a_version_out_that_a_copy_does_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tarball has no history."""
+    monkeypatch.setattr(versions, "tree", partial(versions.tree, repository=tmp_path))
+    said: list[str] = []
+    found = runs.services(["1234567"], said.append)
+    assert set(found) == {"ours", *targets.PEERS}
+    assert [line.partition(":")[0].strip() for line in said] == ["first is left out", "1234567 is left out"]
 
 
 @pytest.mark.parametrize("form", ["files", "sql"])

@@ -176,6 +176,8 @@ async def test_data_of_the_first_version_are_all_there_and_listed_as_they_should
         for jid, count in (("a@x", 2), ("a@y", 1)):
             use = await store.read(lambda tx, jid=jid: tx.subscriber_use(1, jid, now_us=None))  # type: ignore[misc]
             assert use.of_domain == count
+        counts = await store.read(lambda tx: (tx.created_by("o@x"), *map(tx.subscribed_by, ("a@x", "b@y", "x"))))
+        assert counts == (3, 2, 1, 0)
         await store.write(lambda tx: tx.retire_node(2))
         assert await store.read(lambda tx: (tx.node_count(), tx.listed_count("o@x"), tx.created_in("x"))) == (2, 2, 2)
     finally:

@@ -243,7 +243,10 @@ def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
         " VALUES (1, 'n', 'feed', 'o@x', 1, '{}', 'live', 2, 2, 1, 1, 0, 0, 0, 0, 0, 1);"
         " INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher,"
         " payload, sync_id, sync) VALUES (1, 'é', 1, 1, 0, 1, 0, 1, 1, 'o@x', convert_to('é', 'UTF8'), '', 's'),"
-        " (1, 'b', 2, 2, 0, 1, 0, 1, 1, '', '', 'b', '')",
+        " (1, 'b', 2, 2, 0, 1, 0, 1, 1, '', '', 'b', '');"
+        " INSERT INTO subscription (node_no, jid, bare, view, node_text, service, state, since_us, since_created_us,"
+        " created_us, options) VALUES (1, 's@x', 's@x', '', 'n', 'f', 'subscribed', 0, 0, 0, '{}'),"
+        " (1, 's@x/r', 's@x', '', 'n', 'f', 'pending', 0, 0, 0, '{}')",
     )
     run(
         address,
@@ -257,7 +260,9 @@ def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
     )
 
     assert prepare(address) == migrate.HEAD
-    assert run(address, "SELECT name, slot, value FROM tally") == [("nodes", 0, 3)]
+    # [PG-042] Schema 0037 adds what each bare JID has.
+    rows = run(address, "SELECT name, slot, value FROM tally ORDER BY name")
+    assert rows == [("nodes", 0, 3), ("nodes of o@x", 0, 1), ("subscriptions of s@x", 0, 2)]
     sums = [row[0] for row in run(address, "SELECT checksum FROM item ORDER BY item_no")]
     assert sums == [
         checksum("é".encode(), b"s", item_texts("é", "o@x", "")),

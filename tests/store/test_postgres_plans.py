@@ -342,10 +342,11 @@ def _write_people(tx: WriteTx) -> None:
     tx.put_subscription(made._replace(state=SubscriptionState.PENDING))
     tx.remove_subscription(made.sub_no)
     tx.count_request_form(1, ["a@x"], 5, 4)
+    tx.remove_counts("b@x")
 
 
 def _write_nodes(tx: WriteTx) -> None:
-    made = tx.add_node(node("made"))
+    made = tx.add_node(node("made"), owner="o@x")
     tx.set_kind(made.node_no, NodeKind.GENERIC)
     tx.set_options(made.node_no, {"access_model": ("whitelist",)})
     tx.rename_node(made.node_no, "renamed", "b@x")
@@ -404,7 +405,7 @@ async def test_no_statement_reads_or_sorts_a_large_table(url: str, monkeypatch: 
         connection.execute(fill.encode())
         for plans in PLANS.values():
             connection.execute(getattr(plans, "FILL", "").encode())
-    await store.write(write_each, touch=Touch("feed1", "b@x", ("i6",), 2, quota_of="b@x"))
+    await store.write(write_each, touch=Touch("feed1", "b@x", ("i6",), 2, quota_of="b@x", subscribes=True))
     await store.read(read_each, touch=Touch("feed1", "b@x", ("i6",)))
     await store.read(read_more)
     await store.write(publish_one)

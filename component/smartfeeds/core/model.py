@@ -40,6 +40,8 @@ class SubscriptionState(Enum):
     PENDING = "pending"
     NONE = "none"
 
+    __hash__ = object.__hash__  # as above
+
 
 NO_OPTIONS: FormFields = MappingProxyType({})
 

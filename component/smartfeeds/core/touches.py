@@ -9,7 +9,8 @@ class Touch(NamedTuple):
     """A live node by name, the affiliation of a bare JID with it, items by id or sync id, the number of new items.
 
     `feed` is the feed of which `node` may name a view, "" if it can name none. `cursors` are the positions of a page.
-    `quota_of` is the bare JID whose quotas the request counts against, "" if it counts nothing.
+    `quota_of` is the bare JID whose quotas the request counts against, "" if it counts nothing. `subscribes`: it is a
+    subscription to the node, which counts; other requests that count are for a new node.
 
     A touch is a hint that saves round trips. A request that touches more, or less, has the same result.
     """
@@ -21,6 +22,7 @@ class Touch(NamedTuple):
     feed: str = ""
     cursors: tuple[Cursor, ...] = ()
     quota_of: str = ""
+    subscribes: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -143,6 +143,10 @@ def matches(view: View, version: Traits, *, publishers: bool) -> bool:
     return all(alternatives & version.facets for alternatives in facets) and view.query <= version.words
 
 
+# The marks between the name of a node and the parameters of a view, as `split_name` reads them.
+MARKS = ("?", "%3F", "%3f")
+
+
 def split_name(text: str) -> tuple[str, str] | None:
     """Returns the base and the query string of a NodeID, split at the first "?", or None if there is none.
 

@@ -114,6 +114,6 @@ KERNEL: Final = Personal(
         PersonalTable("word", "", {"tokens": OWN}),
         PersonalTable("alembic_version", others=frozenset({"version_num"})),
         PersonalTable("compatibility", others=frozenset({"oldest"})),
-        PersonalTable("tally", others=frozenset({"name"})),
+        PersonalTable("tally", "name, slot", {"name": OWN}),
     )
 )

@@ -6,7 +6,7 @@ joins, full text. Every method raises StoreError with advice for the operator. V
 parameters only (xep-map 248).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from smartfeeds.core.model import Edge
@@ -27,7 +27,8 @@ class AheadRows(NamedTuple):
     `absent_names` are names without a node. `affiliations` has the rows (node_no, jid, affiliation) of the keys `jids`.
     `by_id` and `by_sync` have node_no and the columns ITEM_ROW of the keys `ids`. `groups` has item_no and id of the
     first items, by node_no, order, key and their greatest number. `blocks_version` and `wildcards` are those of
-    `LookedAhead`. `item_nos` are numbers for new items, ascending.
+    `LookedAhead`, and `unused_names` and `unsubscribed` too. `sums` are counts by their names (`TallyReads.sum_once`).
+    `item_nos` are numbers for new items, ascending.
     """
 
     nodes: list[Row]
@@ -40,6 +41,9 @@ class AheadRows(NamedTuple):
     affiliations: Sequence[Row] = ()
     groups: Sequence[tuple[tuple[int, Order, int, int], list[tuple[int, str]]]] = ()
     wildcards: Sequence[tuple[int, bool]] = ()
+    unused_names: Sequence[str] = ()
+    unsubscribed: Collection[tuple[int, str]] = ()
+    sums: Sequence[tuple[str, int]] = ()
     item_nos: Sequence[int] = ()
 
 

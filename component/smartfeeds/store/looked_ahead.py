@@ -19,9 +19,10 @@ class LookedAhead:
     """The affiliations, items and groups by their keys; None for an item that does not exist. `by_id` has the items by
     their ids, `by_sync` those with a `sync_id`.
 
-    `absent_names` are names without a node. `wildcards` says for nodes by number whether the filter index has items of
-    which it knows nothing. `blocks_version` is that of `ReadTx.blocks_version`; None if it was not read. `is_filled`:
-    there is something to forget at the end of the transaction.
+    `absent_names` are names without a node, `unused_names` those of `ReadTx.is_unused`. `unsubscribed` are bare JIDs
+    without a subscription to a node, by its number. `wildcards` says for nodes by number whether the filter index has
+    items of which it knows nothing. `blocks_version` is that of `ReadTx.blocks_version`; None if it was not read.
+    `is_filled`: there is something to forget at the end of the transaction.
     """
 
     __slots__ = (
@@ -32,12 +33,16 @@ class LookedAhead:
         "by_sync",
         "groups",
         "is_filled",
+        "unsubscribed",
+        "unused_names",
         "wildcards",
     )
 
     def __init__(self) -> None:
         self.affiliations: dict[Key, Affiliation] = {}
         self.absent_names: frozenset[str] = frozenset()
+        self.unused_names: set[str] = set()
+        self.unsubscribed: set[Key] = set()
         self.wildcards: dict[int, bool] = {}
         self.blocks_version: int | None = None
         self.by_id: dict[Key, Item | None] = {}
@@ -50,7 +55,10 @@ class LookedAhead:
         self.is_filled = False
         self.absent_names = frozenset()
         self.blocks_version = None
-        for entries in (self.affiliations, self.wildcards, self.by_id, self.by_sync, self.groups):
+        for entries in (
+            *(self.affiliations, self.wildcards, self.by_id, self.by_sync, self.groups),
+            *(self.unused_names, self.unsubscribed),
+        ):
             entries.clear()
 
     def fill(self, rows: AheadRows) -> None:
@@ -60,6 +68,8 @@ class LookedAhead:
         self.blocks_version = rows.blocks_version
         self.affiliations = dict.fromkeys(rows.jids, Affiliation.NONE)
         self.affiliations |= {(node_no, jid): read_affiliation(value) for node_no, jid, value in rows.affiliations}
+        self.unused_names = set(rows.unused_names)
+        self.unsubscribed = set(rows.unsubscribed)
         self.wildcards = dict(rows.wildcards)
         self.by_id = dict.fromkeys(rows.ids)
         self.by_sync = dict.fromkeys(rows.ids)

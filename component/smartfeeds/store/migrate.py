@@ -56,6 +56,7 @@ REVISIONS = (
     "0034",
     "0035",
     "0036",
+    "0037",
 )
 HEAD = REVISIONS[-1]
 # Schema -> the oldest schema whose programs can read and write it. A schema that is not in the table needs a program of

@@ -17,8 +17,8 @@ CREATE TABLE compatibility (
 );
 
 -- Counts of the whole service that would otherwise have to be counted; `nodes@DOMAIN`, `subscriptions@DOMAIN`
--- and `contacts@DOMAIN` are what the JIDs of a domain have. A count is the sum of its rows, of which one may be negative:
--- each writing connection changes a slot of its own.
+-- and `contacts@DOMAIN` are what the JIDs of a domain have, `nodes of JID` and `subscriptions of JID` what a bare JID has.
+-- A count is the sum of its rows, of which one may be negative: each writing connection changes a slot of its own.
 CREATE TABLE tally (
     name TEXT COLLATE "C" NOT NULL,
     slot BIGINT NOT NULL,

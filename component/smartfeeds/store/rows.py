@@ -58,6 +58,8 @@ _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 _KINDS = {kind.value: kind for kind in NodeKind}
 _STATES = {state.value: state for state in NodeState}
 _SUBSCRIPTION_STATES = {state.value: state for state in SubscriptionState}
+_STATE_TEXTS = {state: state.value for state in SubscriptionState}
+_EMPTY = "{}"  # no options
 _KNOWN_OPTIONS = 512  # most nodes share a few combinations of options
 _BARE = canonical(BARE)
 _ADVICE = "subscribe this address again, or restore a backup"
@@ -87,7 +89,7 @@ def prefixed(columns: str, alias: str) -> str:
 
 def write_options(options: FormFields) -> str:
     """Options as the text that is stored."""
-    return json.dumps(dict(options), ensure_ascii=False, sort_keys=True, separators=(",", ":")) if options else "{}"
+    return json.dumps(dict(options), ensure_ascii=False, sort_keys=True, separators=(",", ":")) if options else _EMPTY
 
 
 @lru_cache(_KNOWN_OPTIONS)
@@ -273,7 +275,9 @@ def subscription_values(subscription: Subscription, bare: str) -> Row:
     """Returns the values of a subscription by this bare JID for the columns of SUBSCRIPTION, without its number."""
     # The fields of `Subscription` have the order of the columns. Two of them are stored as text.
     *fields, options = subscription[1:]
-    fields[_STATE] = subscription.state.value
+    fields[_STATE] = _STATE_TEXTS[subscription.state]
+    if not options:
+        return (*fields, _EMPTY, bare, None)
     end_us = WITH_PRESENCE_US if is_temporary(options) else lease_end_us(options)
     return (*fields, write_options(options), bare, end_us)
 

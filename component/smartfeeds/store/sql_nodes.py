@@ -12,7 +12,7 @@ from typing import TypeVar
 from smartfeeds.core.access import KEPT_OUT, READERS, Access
 from smartfeeds.core.attachment_names import is_listed
 from smartfeeds.core.consumers import HELD
-from smartfeeds.core.model import AUDIENCE_CHANGE, Item, K, KeyRange, Node, NodeState
+from smartfeeds.core.model import AUDIENCE_CHANGE, Affiliation, Item, K, KeyRange, Node, NodeState
 from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.options import FormFields, NodeKind, NodeOptions
 from smartfeeds.core.touches import Touch
@@ -30,18 +30,24 @@ from smartfeeds.store.rows import (
     undamaged,
     write_options,
 )
-from smartfeeds.store.sql_tables import LOOK_UP_EACH, NODE, NODE_COLUMNS, NODE_ROW, Table, without_index
-from smartfeeds.store.sql_tallies import QUOTAS, TallyReads, TallyWrites
+from smartfeeds.store.sql_tables import (
+    AFFILIATION,
+    LOOK_UP_EACH,
+    NODE,
+    NODE_COLUMNS,
+    NODE_ROW,
+    Table,
+    without_index,
+)
+from smartfeeds.store.sql_tallies import NODES_BY, QUOTAS, TallyReads, TallyWrites
 
 T = TypeVar("T")
 
 _BY_NAME = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ?"
 _KEPT_OUT = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in KEPT_OUT))
 _READERS = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in READERS))
-# Names of tallies: of all live nodes, of those that strangers may know of, and of a domain behind its prefix.
+# Names of tallies: of all live nodes, and of those that strangers may know of.
 _NODES, _LISTED = "nodes", "listed"
-NODES_IN = "nodes@"
-SUBSCRIPTIONS_IN = "subscriptions@"
 _NAME = attrgetter("name")
 
 
@@ -110,8 +116,12 @@ class NodeReads(TallyReads):
         # What bare JIDs may do on nodes, by number and JID, with the audience number of the node that it was found at
         # (`service.context.access_of`).
         self.accesses: dict[tuple[int, str], tuple[int, Access]] = {}
+        # What all users with an affiliation may do on nodes, by number, without what depends on the user.
+        self.shared_accesses: dict[tuple[int, Affiliation], Access] = {}
         # The bare JIDs that may use the service (`service.context.check_admitted`).
         self.admitted: set[str] = set()
+        # The nodes and orders that are known to have a mark of pushes (`service.subscription_states.start_pushing`).
+        self.pushed: set[tuple[int, Order]] = set()
 
     def deleted_nodes(self) -> list[int]:
         """Returns the numbers of the deleted nodes whose rows are not removed yet."""
@@ -124,6 +134,7 @@ class NodeReads(TallyReads):
             for row in rows.nodes:
                 self._remember(row)
             self._ahead.fill(rows)
+            self.sums.update(rows.sums)
 
     def forget(self) -> None:
         """Drops all rows in memory, after the end of the transaction."""
@@ -132,8 +143,8 @@ class NodeReads(TallyReads):
         if self._ahead.is_filled:
             self._ahead.clear()
         self._ahead.blocks_version = None
-        self.accesses.clear()
-        self.admitted.clear()
+        for known in (self.accesses, self.shared_accesses, self.admitted, self.pushed, self.sums):
+            known.clear()
         self._last_item = None
 
     def settle(self) -> None:
@@ -194,9 +205,8 @@ class NodeReads(TallyReads):
         return nodes[::-1] if newest else nodes
 
     def creators_behind(self, prefixes: Sequence[str], limit: int) -> list[list[tuple[str, str]]]:
-        """Returns for each prefix the names that begin with it and the creators of up to `limit` live nodes.
-
-        Every new node asks for them, so this is one statement, and it does not need the counts of nodes in memory.
+        """Returns for each prefix the names that begin with it and the creators of up to `limit` live nodes, in one
+        statement. It does not need the counts of nodes in memory.
         """
         names = "SELECT name, creator FROM node WHERE state = 'live' AND name >= ? AND name < ? ORDER BY name LIMIT ?"
         statement = " UNION ALL ".join([f"SELECT * FROM ({names}) AS part"] * len(prefixes))
@@ -275,13 +285,19 @@ class NodeReads(TallyReads):
             (jid, jid),
         )
 
+    def is_unused(self, name: str) -> bool:
+        """Returns whether the name was looked up ahead, and no node has it or is named like a view of it, and there is
+        no redirect from it.
+        """
+        return name in self._ahead.unused_names
+
     def created_by(self, creator: str) -> int:
-        """Returns the number of live nodes that this bare JID created."""
-        return self.number("SELECT count(*) FROM node WHERE state = 'live' AND creator = ?", (creator,))
+        """Returns the number of live nodes that this bare JID created. O(1)."""
+        return self.sum_once(NODES_BY.of + creator)
 
     def created_in(self, domain: str) -> int:
         """Returns the number of live nodes that bare JIDs of this domain created. O(1)."""
-        return self.sum_tally(NODES_IN + domain)
+        return self.sum_once(NODES_BY.of_domain + domain)
 
     def subscription_count(self, node_no: int) -> int:
         """Returns the number of subscriptions of a node in state subscribed. O(1)."""
@@ -413,12 +429,15 @@ class NodeWrites(TallyWrites, NodeReads):
         """
         self.db.lock_text(QUOTAS + jid)
 
-    def add_node(self, node: Node) -> Node:
-        """Stores a new node and returns it with its number. The caller must have checked that the name is free."""
+    def add_node(self, node: Node, owner: str = "") -> Node:
+        """Stores a new node, with a bare JID as its owner, and returns it with its number. The caller must have checked
+        that the name is free.
+        """
         self.changes += 1
         listed = is_listed(node)
         options = write_options(node.options.stored)
-        keys = (node.last_modified_us, node.last_created_us, node.audience)
+        audience = node.audience + AUDIENCE_CHANGE if owner else node.audience
+        keys = (node.last_modified_us, node.last_created_us, audience)
         values = (
             node.name,
             node.kind.value,
@@ -434,9 +453,23 @@ class NodeWrites(TallyWrites, NodeReads):
             0,
         )
         node_no = self.db.add(NODE, (*values, int(listed)))
-        self._count(nodes=1, listed=int(listed))
-        self.tally(NODES_IN, node.creator, 1)
-        return node._replace(node_no=node_no, state=NodeState.LIVE, total=0, live=0)
+        self._differences[_NODES] += 1
+        self._differences[_LISTED] += listed
+        self.count_for(NODES_BY, node.creator, 1)
+        if owner:
+            self.db.run(AFFILIATION.insert, (node_no, owner, "owner", None if listed else node.name))
+        node = node._replace(node_no=node_no, state=NodeState.LIVE, total=0, live=0, audience=audience)
+        self._remember_new(NodeRow(node, 0, *NOWHERE, stale=False))
+        return node
+
+    def _remember_new(self, row: NodeRow) -> None:
+        """Stores the row of a node in memory that has a new name."""
+        name = row.node.name
+        self._cache[row.node.node_no] = self._names[name] = row
+        unused = self._ahead.unused_names
+        if unused:
+            # It may be named like a view of any of them.
+            unused.clear() if "?" in name or "%" in name else unused.discard(name)
 
     def set_options(self, node_no: int, options: FormFields) -> None:
         """Replaces the options of a node. Its audience number increases, and lists of nodes change accordingly."""
@@ -461,22 +494,22 @@ class NodeWrites(TallyWrites, NodeReads):
         before, node = row.node, row.node._replace(name=name, creator=creator)
         row.node = node
         self._names.pop(before.name, None)
-        self._names[name] = row
+        self._remember_new(row)
         listed = is_listed(node)
         self.db.run(
             "UPDATE node SET name = ?, creator = ?, listed = ? WHERE node_no = ?",
             (name, creator, int(listed), node_no),
         )
         self._count(listed=listed - is_listed(before))
-        self.tally(NODES_IN, before.creator, -1)
-        self.tally(NODES_IN, creator, 1)
+        self.count_for(NODES_BY, before.creator, -1)
+        self.count_for(NODES_BY, creator, 1)
 
     def set_creator(self, node_no: int, creator: str) -> None:
         """Replaces the creator of a node, who counts the node against a quota."""
         row = self._edit(node_no)
         if row.node.state is NodeState.LIVE:
-            self.tally(NODES_IN, row.node.creator, -1)
-            self.tally(NODES_IN, creator, 1)
+            self.count_for(NODES_BY, row.node.creator, -1)
+            self.count_for(NODES_BY, creator, 1)
         row.node = row.node._replace(creator=creator)
         self.db.run("UPDATE node SET creator = ? WHERE node_no = ?", (creator, node_no))
 
@@ -511,4 +544,4 @@ class NodeWrites(TallyWrites, NodeReads):
         is_hidden = f"{without_index('hidden')} IS NOT NULL"
         self.db.run(f"UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND {is_hidden}", (node_no,))
         self._count(nodes=-1, listed=-int(is_listed(row.node)))
-        self.tally(NODES_IN, row.node.creator, -1)
+        self.count_for(NODES_BY, row.node.creator, -1)

@@ -31,7 +31,7 @@ from smartfeeds.store.rows import (
     to_views,
     undamaged,
 )
-from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
+from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import (
     AFFILIATION,
     CONTACT,
@@ -43,7 +43,7 @@ from smartfeeds.store.sql_tables import (
     SUBSCRIPTION_ROW,
     order_few_by,
 )
-from smartfeeds.store.sql_tallies import SUM
+from smartfeeds.store.sql_tallies import SUBSCRIPTIONS_BY
 
 # Leaves out subscriptions whose lease ended at this time or before it. They stay until a sweep ends them
 # (`service.leases`), and a read with the time of its reader must not see them. The parameter 0 leaves out none.
@@ -60,7 +60,6 @@ SUBSCRIBED_VIEWS = (
     " WHERE s.node_no = ? AND s.state = 'subscribed' AND s.view > step.view) FROM step WHERE step.view IS NOT NULL)"
     " SELECT view FROM step WHERE view IS NOT NULL"
 )
-_SUBSCRIBED_BY = "SELECT count(*) FROM subscription WHERE bare = ?"
 # "0" is the character behind "/": the resources of an address are one range of the index. With OR, or with an ORDER BY,
 # SQLite reads all subscriptions of the node.
 _ONE_ON = f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE {_UNENDED} AND node_no = ? AND"
@@ -170,6 +169,8 @@ class PeopleReads(NodeReads):
 
     def subscription(self, node_no: int, jid: str, view: str, *, now_us: int | None) -> Subscription | None:
         """Returns the subscription of exactly this address to this canonical view."""
+        if (node_no, jid.partition("/")[0]) in self._ahead.unsubscribed:
+            return None
         row = self.db.row(
             f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND jid = ? AND view = ? AND {_UNENDED}",
             (node_no, jid, view, now_us or 0),
@@ -219,11 +220,10 @@ class PeopleReads(NodeReads):
 
     def subscriber_use(self, node_no: int, bare: str, *, now_us: int | None) -> SubscriberUse:
         """Returns what the quotas of a new subscription of a bare JID to a node depend on."""
-        domain = SUBSCRIPTIONS_IN + bare[bare.find("@") + 1 :]
-        here, own, of_domain = self.db.rows_of(
-            [_on(node_no, bare, now_us), (_SUBSCRIBED_BY, (bare,)), (SUM, (domain,))]
-        )
-        return SubscriberUse(_by_number(here), int(own[0][0]), int(of_domain[0][0] or 0) + self._difference(domain))
+        is_new = (node_no, bare) in self._ahead.unsubscribed
+        here = [] if is_new else self.subscriptions_on(node_no, bare, now_us=now_us)
+        domain = SUBSCRIPTIONS_BY.of_domain + bare[bare.find("@") + 1 :]
+        return SubscriberUse(here, self.sum_once(SUBSCRIPTIONS_BY.of + bare), self.sum_once(domain))
 
     def pending_subscriptions(self, node_no: int, limit: int, *, now_us: int | None) -> list[Subscription]:
         """Returns the oldest subscriptions of a node in state pending, by sub_no. The cost grows with the result."""
@@ -285,9 +285,9 @@ class PeopleReads(NodeReads):
 
     def subscribed_by(self, bare: str) -> int:
         """Returns the number of subscriptions of a bare JID and its resources in all states, including those to deleted
-        nodes that are not yet reaped.
+        nodes that are not yet reaped. O(1).
         """
-        return self.number(_SUBSCRIBED_BY, (bare,))
+        return self.sum_once(SUBSCRIPTIONS_BY.of + bare)
 
     def subscribed_views(self, node_no: int) -> list[str]:
         """Returns the distinct canonical views to which a node has subscriptions in state subscribed."""
@@ -315,6 +315,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
         row = self._more_audience(subscription.node_no, AUDIENCE_CHANGE if subscription.sub_no else 1)
         added = int(subscription.state is SubscriptionState.SUBSCRIBED)
         bare = subscription.jid.partition("/")[0]
+        self._ahead.unsubscribed.discard((subscription.node_no, bare))
         values = subscription_values(subscription, bare)
         if subscription.sub_no:
             old = self.subscription_by_no(subscription.sub_no)
@@ -323,13 +324,13 @@ class PeopleWrites(NodeWrites, PeopleReads):
             self.db.run(SUBSCRIPTION.update, (*values, subscription.sub_no))
             row.subscribed += added - int(old.state is SubscriptionState.SUBSCRIBED)
             if old.jid != subscription.jid:
-                self.tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
-                self.tally(SUBSCRIPTIONS_IN, bare, 1)
+                self.count_for(SUBSCRIPTIONS_BY, old.jid.partition("/")[0], -1)
+                self.count_for(SUBSCRIPTIONS_BY, bare, 1)
             return subscription
         sub_no = self.db.add(SUBSCRIPTION, values)
         row.subscribed += added
-        self.tally(SUBSCRIPTIONS_IN, bare, 1)
-        return subscription._replace(sub_no=sub_no)
+        self.count_for(SUBSCRIPTIONS_BY, bare, 1)
+        return Subscription(sub_no, *subscription[1:])
 
     def remove_subscription(self, sub_no: int) -> None:
         """Removes a subscription. The audience number increases."""
@@ -341,7 +342,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
         self.db.run(SUBSCRIPTION.delete, (sub_no,))
         held = held_consumer(old.node_no, sub_no)
         self.db.run_many(MARK.delete, [(held.node_no, order.value, held.name) for order in Order])
-        self.tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
+        self.count_for(SUBSCRIPTIONS_BY, old.jid.partition("/")[0], -1)
 
     def count_request_form(self, node_no: int, names: Iterable[str], now_us: int, after_us: int) -> None:
         """Counts a form for each of these requesters of a node. Windows that did not begin after `after_us` end before

@@ -13,7 +13,7 @@ from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import KEYS, to_views
-from smartfeeds.store.sql_nodes import BY_NO, SUBSCRIPTIONS_IN, NodeReads, NodeWrites, item_above
+from smartfeeds.store.sql_nodes import BY_NO, NodeReads, NodeWrites, item_above
 from smartfeeds.store.sql_people import SUBSCRIBED_VIEWS
 from smartfeeds.store.sql_tables import (
     AFFILIATION,
@@ -31,7 +31,7 @@ from smartfeeds.store.sql_tables import (
     SUBSCRIPTION,
     Table,
 )
-from smartfeeds.store.sql_tallies import BLOCKS, SUM
+from smartfeeds.store.sql_tallies import BLOCKS, SUBSCRIPTIONS_BY, SUM
 
 
 def _behind(order: Order) -> str:
@@ -162,7 +162,7 @@ class PushReads(NodeReads):
             to_views(views),
             {Order(row[0]): Mark(*row[1:]) for row in marks},
             [NodeEvent(*row) for row in waiting],
-            int(blocks[0][0] or 0) + self._difference(BLOCKS),
+            int(blocks[0][0] or 0) + self._differences.get(BLOCKS, 0),
         )
 
     def wait(self, consumer: Consumer) -> Wait | None:
@@ -264,6 +264,7 @@ class PushWrites(NodeWrites, PushReads):
     def remove_consumer(self, consumer: Consumer) -> None:
         """Removes the marks, the failure and the batch of a consumer."""
         self.set_wait(consumer, None)
+        self.pushed.clear()
         self.db.run(BATCH.delete, consumer)
         # With the order, because the index has it before the consumer, and a node may have many consumers.
         self.db.run_many(MARK.delete, [(consumer.node_no, order.value, consumer.name) for order in Order])
@@ -293,7 +294,7 @@ class PushWrites(NodeWrites, PushReads):
             self.db.drop_documents([row[0] for row in rows])
         elif table is SUBSCRIPTION:
             for bare, count in Counter(row[1] for row in rows).items():
-                self.tally(SUBSCRIPTIONS_IN, bare, -count)
+                self.count_for(SUBSCRIPTIONS_BY, bare, -count)
             rows = [row[:1] for row in rows]
         self.db.run_many(table.delete, rows)
         return len(rows)

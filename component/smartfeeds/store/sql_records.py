@@ -51,6 +51,7 @@ class RecordWrites(NodeWrites, RecordReads):
 
     def put_redirect(self, name: str, uri: str, creator: str) -> None:
         """Stores the new address of a deleted node."""
+        self._ahead.unused_names.discard(name)
         self.change(REDIRECT.replace, (name, uri, creator))
 
     def remove_redirect(self, name: str) -> None:

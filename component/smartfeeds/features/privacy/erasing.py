@@ -215,6 +215,8 @@ def _remove_records(tx: WriteTx, context: Context, job: Erasure, person: Person)
     rows = privacy_rows.person_rows(tx, context.hooks.personal_data, person)
     tables = Counter(row.table.name for row in rows)
     privacy_rows.remove_rows(tx, rows)
+    tx.lock_quotas(person.jid)
+    tx.remove_counts(person.jid)
     job = _counted(job, affiliations=len(node_nos), nodes_created=len(created_nos), **tables)
     for part in context.hooks.personal:
         if part.erase is not None:

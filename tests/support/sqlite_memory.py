@@ -12,6 +12,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Again, ReadTx, Work, WriteTx
+from smartfeeds.store.batches import WriteBatches
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite_engine import SqliteEngine
@@ -136,3 +137,26 @@ class SqliteMemoryStore:
         self.works += 1
         if self._connection is None:
             raise StoreError("the store is closed")
+
+
+class GroupStore(SqliteMemoryStore):
+    """Runs the writes that were submitted together: in one transaction, with what it looks up ahead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._group: list[Work] = []
+
+    def submit_write(self, work: Work) -> None:
+        self._group.append(work)
+
+    def run_group(self) -> None:
+        batches = WriteBatches(self._engine, ReadAhead(read_traits))
+        while self._group:
+            done = batches.run(self._group)
+            ended, self._group = self._group[:done], self._group[done:]
+            for work in ended:
+                if work.again is None:
+                    work.ended()
+                else:
+                    work.rest = work.again.work
+                    self._group.insert(0, work)

@@ -54,10 +54,14 @@ _FORM_OPTIONS: Mapping[str, FormFields] = {
     "fdp/submitted/": {f"{PUBSUB}access_model": ("whitelist",), f"{PUBSUB}publish_model": ("open",)},
 }
 
+_FORM_PREFIXES = tuple(_FORM_OPTIONS)
+
 
 def options_by_name(name: str) -> FormFields | None:
     """Returns the options of a new form node, unless its configuration has others; None for other names."""
-    return next((options for prefix, options in _FORM_OPTIONS.items() if name.startswith(prefix)), None)
+    if not name.startswith(_FORM_PREFIXES):
+        return None
+    return next(options for prefix, options in _FORM_OPTIONS.items() if name.startswith(prefix))
 
 
 def decide_kind(
@@ -69,6 +73,8 @@ def decide_kind(
     default. A name with a prefix of XEP-0346 makes a generic node, because a data form is no Atom entry. `foreign` says
     that the request publishes an item that no feed accepts. Raises FeedError(NOT_ACCEPTABLE) for an unknown kind.
     """
+    if not form and not foreign:
+        return default if options_by_name(name) is None else NodeKind.GENERIC
     text = ", ".join(form.get(KIND, ()))
     if text:
         try:

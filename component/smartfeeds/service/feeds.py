@@ -426,7 +426,8 @@ def _touch_of(request: r.Request) -> Touch | None:
         item_ids = request.item_ids if len(request.item_ids) <= _TOUCHED_ITEMS else ()
     elif isinstance(request, r.Publish | r.Retract | r.GetItem):
         item_ids = (request.item_id,) if request.item_id else ()
-    return Touch(request.node, jid, item_ids, int(isinstance(request, r.Publish)), feed, cursors, quota_of)
+    new_items = int(isinstance(request, r.Publish))
+    return Touch(request.node, jid, item_ids, new_items, feed, cursors, quota_of, isinstance(request, r.Subscribe))
 
 
 def _cursors(page: ResultSetRequest | None) -> tuple[Cursor, ...]:

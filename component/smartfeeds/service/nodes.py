@@ -1,14 +1,15 @@
 """Creating, configuring and deleting nodes (XEP-0060 8.1 to 8.4; xep-map 56 to 83)."""
 
 import re
+from functools import cache
 from hashlib import sha256
 
-from smartfeeds.core.attachment_names import is_reserved
+from smartfeeds.core.attachment_names import GOVERNED, is_reserved
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.kinds import decide_kind, options_by_name
-from smartfeeds.core.model import RELEASE, Affiliation, Node, NodeEvent, NodeKind, Slice
-from smartfeeds.core.options import KIND, MAX_TEXT, OPTIONS, FormFields, NodeOptions
-from smartfeeds.core.view import BARE, from_canonical, names_view
+from smartfeeds.core.model import RELEASE, Node, NodeEvent, NodeKind, Slice
+from smartfeeds.core.options import KIND, MAX_TEXT, OPTIONS, FormFields, NodeOptions, OptionLimits
+from smartfeeds.core.view import BARE, MARKS, from_canonical, names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, LocatedNode, admits, find, locate_for, lock_located
 from smartfeeds.service.expiry import drop_oldest
@@ -62,9 +63,7 @@ def ensure(tx: WriteTx, context: Context, request: EnsureNode) -> NodeEnsured:
 
 # Clients show a redirect as a link and may open it, so schemes that run code, such as javascript, are refused.
 _ADDRESS = re.compile(r"(?:xmpp|https?):[^\s<>\"]+", re.IGNORECASE)
-# The marks between the name of a node and the parameters of a view, as `split_name` reads them.
-_MARKS = ("?", "%3F", "%3f")
-_MARK = re.compile("|".join(map(re.escape, _MARKS)))
+_MARK = re.compile("|".join(map(re.escape, MARKS)))
 MAX_NEIGHBOURS = 500  # nodes with such a mark behind the name of a new node: reading them takes 10 ms in a write
 
 
@@ -87,24 +86,32 @@ def add_node(
     _check_unreserved(context, name)
     limits = context.policy.options
     kind = decide_kind(form or {}, context.policy.default_kind, limits, name=name, foreign=foreign)
-    initial = options_by_name(name) if kind is NodeKind.GENERIC else None
-    options = NodeOptions.initial(kind, limits).apply({**(initial or {}), **(form or {})}, limits)
+    options = _initial_options(kind, limits)
+    chosen = {**((options_by_name(name) if kind is NodeKind.GENERIC else None) or {}), **(form or {})}
+    if chosen:
+        options = options.apply(chosen, limits)
     creator = actor.bare_text
     if not trusted:
         tx.lock_quotas(creator)
     # Names that differ behind a mark only may hide each other's views.
     tx.reserve_name(_MARK.split(name, maxsplit=1)[0])
-    _check_free(tx, name)
-    _check_views_free(tx, name, creator)
+    is_unused = tx.is_unused(name)
+    if not is_unused:
+        _check_free(tx, name)
+        _check_views_free(tx, name, creator)
     if not trusted and tx.created_by(creator) >= context.policy.nodes_per_jid:
         raise FeedError(Condition.POLICY_VIOLATION, "you have as many nodes as this service allows")
     if not trusted and tx.created_in(actor.domain) >= context.policy.nodes_per_domain:
         raise FeedError(Condition.POLICY_VIOLATION, f"{actor.domain} has as many nodes as this service allows a domain")
-    if tx.redirect(name) is not None:
+    if not is_unused and tx.redirect(name) is not None:
         tx.remove_redirect(name)
-    node = tx.add_node(Node(0, name, kind, creator, context.now_us, options))
-    tx.set_affiliation(node.node_no, creator, Affiliation.OWNER)
-    return node
+    return tx.add_node(Node(0, name, kind, creator, context.now_us, options), owner=creator)
+
+
+@cache
+def _initial_options(kind: NodeKind, limits: OptionLimits) -> NodeOptions:
+    """The options of a new node without a configuration, which many nodes share."""
+    return NodeOptions.initial(kind, limits)
 
 
 def check_name(tx: ReadTx, context: Context, name: str, creator: str) -> None:
@@ -115,7 +122,7 @@ def check_name(tx: ReadTx, context: Context, name: str, creator: str) -> None:
 
 
 def _check_unreserved(context: Context, name: str) -> None:
-    if is_reserved(name, context.policy.domain):
+    if name.startswith(GOVERNED) and is_reserved(name, context.policy.domain):
         raise FeedError(Condition.NOT_ALLOWED, "the service creates this node; publish an attachment")
 
 
@@ -266,7 +273,7 @@ def _check_free(tx: ReadTx, name: str) -> None:
 def _check_views_free(tx: ReadTx, name: str, creator: str) -> None:
     """Raises FeedError(NOT_ALLOWED) if somebody else owns a node with the name of a view of a new node."""
     # Views of a node with a query string of its own continue it with an ampersand.
-    prefixes = [name + mark for mark in ((*_MARKS, "&") if "?" in name else _MARKS)]
+    prefixes = [name + mark for mark in ((*MARKS, "&") if "?" in name else MARKS)]
     for prefix, nodes in zip(prefixes, tx.creators_behind(prefixes, MAX_NEIGHBOURS), strict=True):
         if any(by != creator and names_view(text) for text, by in nodes):
             raise FeedError(Condition.NOT_ALLOWED, "somebody has a node that is named like a view of this node")

@@ -17,7 +17,7 @@ from smartfeeds.store.postgres_pipeline import Statement
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import KEYS, digest
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE_COLUMNS, NODE_ROW
-from smartfeeds.store.sql_tallies import BLOCKS, SUM
+from smartfeeds.store.sql_tallies import BLOCKS, SUM, quota_counts
 
 _NODES = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ANY(CAST(? AS text[]))"
 # By their numbers, which the index returns in order. With the names and a sort, the planner would rather read the whole
@@ -38,6 +38,16 @@ _KEYS = f"unnest(CAST(? AS text[]), CAST(? AS text[])) AS t (name, id){_HERE}"
 _AFFILIATIONS = (
     f"SELECT n.node_no, t.id, a.affiliation FROM {_KEYS}"
     " (SELECT affiliation FROM affiliation WHERE node_no = n.node_no AND jid = t.id LIMIT 1) AS a"
+)
+# With two ranges as in `sql_people`: the resources of an address are one range of the index.
+_ON = "SELECT 1 FROM subscription WHERE node_no = n.node_no AND"
+_SUBSCRIBED = (
+    f"SELECT n.node_no, t.id FROM {_KEYS}"
+    f" ({_ON} jid = t.id UNION ALL {_ON} jid > t.id || '/' AND jid < t.id || '0' LIMIT 1) AS s"
+)
+_SUMS = (
+    "SELECT t.name, s.value FROM unnest(CAST(? AS text[])) AS t (name)"
+    " CROSS JOIN LATERAL (SELECT coalesce(sum(value), 0) AS value FROM tally WHERE name = t.name) AS s"
 )
 _ITEMS = f"SELECT n.node_no, i.* FROM {_KEYS} (SELECT {ITEM_ROW} FROM item WHERE node_no = n.node_no"
 _BY_ID = f"{_ITEMS} AND id = t.id LIMIT 1) AS i"
@@ -65,6 +75,9 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
     limits = _group_limits(touches)
     feeds = sorted({touch.feed for touch in touches if touch.feed})
     new_items = sum(touch.new_items for touch in touches) if lock else 0
+    subscribers = sorted({(name, touch.jid) for touch in touches if touch.subscribes for name in touch.names})
+    # Without the locks of quotas, other processes may change these counts at any time.
+    counts = sorted({name for touch in touches if touch.quota_of for name in quota_counts(touch)}) if lock else []
 
     statements: dict[object, Statement] = {
         _NODES: (_LOCKED_NODES if lock else _NODES, (names,)),
@@ -79,6 +92,10 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
         statements[order] = _GROUPS[order], _columns(keys)
     if feeds:
         statements[_WILDCARDS] = _WILDCARDS, (feeds, _ANYTHING)
+    if subscribers:
+        statements[_SUBSCRIBED] = _SUBSCRIBED, _columns(subscribers)
+    if counts:
+        statements[_SUMS] = _SUMS, (counts,)
     if new_items:
         statements[_NUMBERS] = _NUMBERS, (new_items,)
     rows = defaultdict(list, zip(statements, session.execute_all(list(statements.values())), strict=True))
@@ -106,6 +123,9 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
         by_id=[row for row in rows[_BY_ID] if row[0] in numbers],
         by_sync=[row for row in rows[_BY_SYNC] if row[0] in numbers],
         groups=list(groups.items()),
+        unsubscribed={(node_nos[name], jid) for name, jid in subscribers if node_nos.get(name) in numbers}
+        - {(row[0], row[1]) for row in rows[_SUBSCRIBED]},
+        sums=[(row[0], int(row[1])) for row in rows[_SUMS]],
         wildcards=[(row[0], row[1]) for row in rows[_WILDCARDS] if row[0] in numbers],
         item_nos=sorted(int(row[0]) for row in rows[_NUMBERS]),
     )

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from smartfeeds.core.model import Edge
 from smartfeeds.core.touches import Touch
+from smartfeeds.core.view import MARKS
 from smartfeeds.errors import StoreError
 from smartfeeds.store.database_state import DatabaseState
 from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T
 from smartfeeds.store.rows import CORRUPT, STATES, prefixed
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE_ROW, Table
+from smartfeeds.store.sql_tallies import BLOCKS, quota_counts
 
 STATEMENT_STEPS = 50  # cost of a call from Python, as a number of instructions
 FEW_DOCUMENTS = 1_000  # to look up and sort the items of so many documents takes 20 ms
@@ -44,6 +46,28 @@ _NAMED_NODES = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name IN (S
 _ITEMS = f"SELECT ?, {prefixed(ITEM_ROW, 'i')} FROM json_each(?) t CROSS JOIN item i WHERE i.node_no = ?"  # noqa: S608 - constants
 _BY_ID = f"{_ITEMS} AND i.id = t.value"
 _BY_SYNC = f"{_ITEMS} AND i.sync_id = t.value AND i.sync_id <> ''"
+
+# The bare JIDs with an affiliation or a subscription to a node, of pairs of a number and a JID. `||` ends the ranges of
+# resources as in `sql_people`.
+_PAIRS = "SELECT json_extract(value, '$[0]') AS node_no, json_extract(value, '$[1]') AS jid FROM json_each(?)"
+_ON = "SELECT 1 FROM subscription s WHERE s.node_no = p.node_no AND"
+_KNOWN = (
+    "SELECT node_no, jid, affiliation, subscribes FROM (SELECT p.node_no, p.jid, a.affiliation,"  # noqa: S608 - constants
+    f" EXISTS ({_ON} s.jid = p.jid) OR EXISTS ({_ON} s.jid > p.jid || '/' AND s.jid < p.jid || '0') AS subscribes"
+    f" FROM ({_PAIRS}) p LEFT JOIN affiliation a ON a.node_no = p.node_no AND a.jid = p.jid)"
+    " WHERE affiliation IS NOT NULL OR subscribes"
+)
+_SUMS = "SELECT name, sum(value) FROM tally WHERE name IN (SELECT value FROM json_each(?)) GROUP BY name"
+# The names that a new node cannot have, because there is a redirect, or that need a look at the nodes named like views.
+_BEHIND = [
+    "EXISTS (SELECT 1 FROM node n WHERE n.state = 'live'"  # noqa: S608 - constants
+    f" AND n.name >= t.value || '{mark}' AND n.name < t.value || '{mark[:-1]}{chr(ord(mark[-1]) + 1)}')"
+    for mark in MARKS
+]
+_USED = (
+    "SELECT t.value FROM json_each(?) t WHERE EXISTS (SELECT 1 FROM redirect r WHERE r.name = t.value)"  # noqa: S608 - constants
+    f" OR {' OR '.join(_BEHIND)}"
+)
 
 # sqlite3 raises OverflowError for an integer beyond 64 bits, UnicodeEncodeError for text with lone surrogates, and
 # UnicodeDecodeError if the text of an error of SQLite has bytes of a damaged schema.
@@ -190,23 +214,55 @@ class SqliteEngine:
         pass
 
     def look_ahead(self, touches: Sequence[Touch], *, writing: bool) -> AheadRows | None:
-        """Reads the items that publishes name. Other look-ups cost no round trip, and most of them are made once in a
-        transaction."""
+        """Reads the items that publishes name, and what new subscriptions and nodes depend on. Other look-ups cost no
+        round trip, and most of them are made once in a transaction."""
         ids: dict[str, set[str]] = {}
+        quotas: list[Touch] = []
         for touch in touches if writing else ():
             if touch.new_items and touch.item_ids:
                 ids.setdefault(touch.node, set()).update(touch.item_ids)
+            elif touch.quota_of and f"{touch.node}{touch.jid}".isprintable():
+                quotas.append(touch)
         names = [name for name, of_node in ids.items() if len(of_node) > 1]
-        if not names or not "".join([text for name in names for text in (name, *ids[name])]).isprintable():
+        if not "".join([text for name in names for text in (name, *ids[name])]).isprintable():
+            names = []
+        if not names and not quotas:
             return None
-        nodes = self.rows(_NAMED_NODES, (json.dumps(names),))
+        named = {*names, *[touch.node for touch in quotas], *[touch.feed for touch in quotas]} - {""}
+        nodes = self.rows(_NAMED_NODES, (json.dumps([*named]),))
         rows = AheadRows(nodes, [], [], [])
-        for node_no, name, *_ in nodes:
-            rows.ids.extend([(node_no, item_id) for item_id in ids[name]])
-            keys = json.dumps(list(ids[name]))
-            rows.by_id.extend(self.rows(_BY_ID, (node_no, keys, node_no)))
-            rows.by_sync.extend(self.rows(_BY_SYNC, (node_no, keys, node_no)))
-        return rows
+        for node_no, name, *_ in nodes if names else ():
+            of_node = ids.get(name)
+            if of_node is not None and len(of_node) > 1:
+                rows.ids.extend([(node_no, item_id) for item_id in of_node])
+                keys = json.dumps(list(of_node))
+                rows.by_id.extend(self.rows(_BY_ID, (node_no, keys, node_no)))
+                rows.by_sync.extend(self.rows(_BY_SYNC, (node_no, keys, node_no)))
+        return self._with_quotas(rows, quotas, named) if quotas else rows
+
+    def _with_quotas(self, rows: AheadRows, touches: Sequence[Touch], names: set[str]) -> AheadRows:
+        """Adds what the subscriptions and the new nodes of a group depend on, which is three or four statements for the
+        whole group."""
+        node_nos: dict[str, int] = {row[1]: row[0] for row in rows.nodes}
+        subscribers = [touch for touch in touches if touch.subscribes]
+        absent = names - node_nos.keys()
+        new = {touch.node for touch in touches if not touch.subscribes and touch.node in absent}
+        new = {name for name in new if "?" not in name and "%" not in name}
+        pairs = {(node_nos[touch.node], touch.jid) for touch in subscribers if touch.node in node_nos}
+        pairs |= {(node_nos[touch.feed], touch.jid) for touch in subscribers if touch.feed in node_nos}
+        known = self.rows(_KNOWN, (json.dumps([*pairs]),)) if pairs else []
+        used = self.rows(_USED, (json.dumps([*new]),)) if new else []
+        counts = {name for touch in touches for name in quota_counts(touch)}
+        sums = dict.fromkeys([BLOCKS, *counts], 0) | dict(self.rows(_SUMS, (json.dumps([BLOCKS, *counts]),)))
+        return rows._replace(
+            absent_names=[*absent],
+            blocks_version=sums.pop(BLOCKS),
+            jids=[*pairs],
+            affiliations=[row[:3] for row in known if row[2] is not None],
+            unsubscribed=pairs - {(row[0], row[1]) for row in known if row[3]},
+            unused_names=[*new - {row[0] for row in used}],
+            sums=[*sums.items()],
+        )
 
     def add(self, table: Table, values: Sequence[object]) -> int:
         try:

@@ -51,8 +51,8 @@ class Access:
     `reading_error`.
 
     `subscription` is the best state among the actor's subscriptions. It is NONE where `depends_on_subscription` is
-    false, because it would not change any answer. `is_contact` says whether the actor is a contact of the service.
-    It is false where `depends_on_contact` is false.
+    false, because it would not change what the actor may do or know. `is_contact` says whether the actor is a contact
+    of the service. It is false where `depends_on_contact` is false, because it would not change what the actor may do.
     """
 
     affiliation: Affiliation
@@ -62,25 +62,19 @@ class Access:
     rights: Rights = field(init=False, repr=False, compare=False)
     may_publish: bool = field(init=False, repr=False, compare=False)
     may_read: bool = field(init=False, repr=False, compare=False)
+    depends_on_contact: bool = field(init=False, repr=False, compare=False)
+    depends_on_subscription: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Many requests share an access, so what most of them ask is found once.
-        rights = RIGHTS[self.affiliation]
+        rights, options, model = RIGHTS[self.affiliation], self.options, self.options.access_model
+        closed = rights.read is None and model is not AccessModel.OPEN
+        for_subscribers = rights.publish is None and options.publish_model is PublishModel.SUBSCRIBERS
         object.__setattr__(self, "rights", rights)
+        object.__setattr__(self, "depends_on_contact", closed and model is AccessModel.PRESENCE)
+        object.__setattr__(self, "depends_on_subscription", closed or for_subscribers)
         object.__setattr__(self, "may_publish", self._may_publish() if rights.publish is None else rights.publish)
         object.__setattr__(self, "may_read", self.reading_error is None)
-
-    @property
-    def depends_on_contact(self) -> bool:
-        """Whether a presence subscription to the service changes what the actor may do."""
-        return self.rights.read is None and self.options.access_model is AccessModel.PRESENCE
-
-    @property
-    def depends_on_subscription(self) -> bool:
-        """Whether a subscription changes what the actor may do or know."""
-        rights, options = self.rights, self.options
-        read = rights.read is None and options.access_model is not AccessModel.OPEN
-        return read or (rights.publish is None and options.publish_model is PublishModel.SUBSCRIBERS)
 
     @property
     def knows_node(self) -> bool:
@@ -162,7 +156,7 @@ class Access:
     def subscription_on_request(self) -> SubscriptionState:
         """The state that a request to subscribe leads to. Raises FeedError if the actor may not subscribe (xep-map 102,
         103, 104, 109)."""
-        error = self.reading_error
+        error = None if self.may_read else self.reading_error
         if error is None:
             return SubscriptionState.SUBSCRIBED
         if error.condition is Condition.NOT_SUBSCRIBED_READER:

@@ -60,10 +60,11 @@ def parse_jid(text: str) -> Jid | None:
     forbidden = (
         _LOCAL_FORBIDDEN.search(local) or _DOMAIN_FORBIDDEN.search(domain) or _RESOURCE_FORBIDDEN.search(resource)
     )
-    if (
-        empty
-        or forbidden
-        or any(len(part.encode("utf-8", "surrogatepass")) > PART_LIMIT_BYTES for part in (local, domain, resource))
+    if empty or forbidden:
+        return None
+    # Preparing makes a text longer, and a character may have several bytes.
+    if not text.isascii() and any(
+        len(part.encode("utf-8", "surrogatepass")) > PART_LIMIT_BYTES for part in (local, domain, resource)
     ):
         return None
     return Jid(local, domain, resource)

@@ -98,7 +98,7 @@ def check_admitted(tx: ReadTx, policy: Policy, actor: Jid) -> None:
     """Raises FeedError(FORBIDDEN) if an actor may not use the service (OPS-061). Every request begins here."""
     # One look-up for all works of a transaction.
     if actor.bare_text not in tx.admitted:
-        refusal = refusal_of(tx, policy, actor)
+        refusal = refusal_of(tx, policy, actor) if tx.blocks_version() else None
         if refusal is not None:
             raise FeedError(Condition.FORBIDDEN, refusal.value)
         tx.admitted.add(actor.bare_text)
@@ -146,7 +146,7 @@ class LocatedNode:
     @property
     def view_text(self) -> str:
         """The canonical text of the view, under which subscriptions to it are stored."""
-        return canonical(self.view)
+        return canonical(self.view) if self.view.smart else ""
 
     def check_view(self) -> None:
         """Raises FeedError(FORBIDDEN) if the view is not for the actor, who may read the node."""
@@ -257,10 +257,12 @@ def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
     at_audience, known = tx.accesses.get(key, (-1, NO_ACCESS))
     if at_audience == node.audience and known.options is node.options:
         return known
-    governor = governor_of(tx, context, node)
-    if governor is not None and governor is not node:
+    governor = governor_of(tx, context, node) if node.name.startswith(GOVERNED) else node
+    if governor is None:
+        return NO_ACCESS
+    if governor is not node:
         check_expired(tx, context, governor)  # the attachments of its items go with them
-    access = recipient_access(tx, context, node, actor)
+    access = _access_by(tx, context, governor, actor)
     if governor is node and not access.depends_on_subscription:
         tx.accesses[key] = node.audience, access
     return access
@@ -277,10 +279,23 @@ def recipient_access(
     governor = governor_of(tx, context, node)
     if governor is None:
         return NO_ACCESS
-    access = with_contact(tx, context, Access(_own_affiliation(tx, context, governor, jid), governor.options), jid)
-    if not access.depends_on_subscription:
+    return _access_by(tx, context, governor, jid, subscription if governor is node else None)
+
+
+def _access_by(
+    tx: ReadTx, context: Context, governor: Node, jid: Jid, subscription: SubscriptionState | None = None
+) -> Access:
+    """Reads what a user may do on a node that decides itself (`governor_of`)."""
+    affiliation = _own_affiliation(tx, context, governor, jid)
+    # All users with an affiliation share one access, and most users have none.
+    key = governor.node_no, affiliation
+    access = tx.shared_accesses.get(key)
+    if access is None or access.options is not governor.options:
+        access = tx.shared_accesses[key] = Access(affiliation, governor.options)
+    if not access.depends_on_subscription:  # nor on a contact
         return access
-    if subscription is None or governor is not node:
+    access = with_contact(tx, context, access, jid)
+    if subscription is None:
         bare = jid.bare_text
         # A subscription of another resource of the user does not count.
         states = {
@@ -309,6 +324,11 @@ def locate_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Lo
 
     Raises FeedError as `locate` does.
     """
+    node = tx.node(name) if name else None
+    if node is not None:  # as `find`, without its calls for most names
+        access = access_of(tx, context, node, actor)
+        if access.options.listed or access.knows_node:
+            return LocatedNode(node, BARE, access)
     located = find_for(tx, context, name, actor)
     if located is None:
         raise no_such_node(tx, name)

@@ -7,6 +7,7 @@ change subscriptions share these functions.
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from smartfeeds.core.attachment_names import GOVERNED
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, Subscription, SubscriptionState
@@ -51,8 +52,8 @@ def change_state(
 ) -> Subscription:
     """Stores a subscription in a state, and notifies the subscriber (XEP-0060 12.14) and the owners (`notify_sub`).
 
-    NONE ends the subscription. A new one has `sub_no` 0 and the state NONE; `current_subscription` made room for it.
-    With `by_subscriber` the subscriber gets no message, because the response to the request has the state.
+    NONE ends the subscription. With `by_subscriber` the subscriber gets no message, because the response to the request
+    has the state.
     """
     if state is subscription.state:
         return subscription
@@ -71,6 +72,18 @@ def change_state(
         tell(tx, context, node, subscription, subscription.jid, REFUSAL if refused else STATE)
     # Requests, and the end of requests, have messages of their own.
     if node is not None and SubscriptionState.SUBSCRIBED in (former, state):
+        _tell_owners(tx, context, node, subscription)
+    return subscription
+
+
+def begin(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> Subscription:
+    """Stores a new subscription, which has `sub_no` 0 and its state, and notifies the owners (`notify_sub`).
+    `current_subscription` made room for it.
+    """
+    subscription = tx.put_subscription(subscription)
+    # `_tell_owners` finds out whether another node decides.
+    may_tell = node.options.notify_sub or node.name.startswith(GOVERNED)
+    if may_tell and subscription.state is SubscriptionState.SUBSCRIBED:
         _tell_owners(tx, context, node, subscription)
     return subscription
 
@@ -152,8 +165,11 @@ def _add_message(tx: WriteTx, context: Context, node: Node, kind: str, data: str
 
 def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
     """Sets the mark from which pushes of this order continue, if there is none: the newest item, not pushed itself."""
-    if tx.mark(node.node_no, order, PUSH) is None:
-        tx.set_mark(node.node_no, order, PUSH, newest_mark(tx, node, order))
+    key = node.node_no, order
+    if key not in tx.pushed:
+        if tx.mark(*key, PUSH) is None:
+            tx.set_mark(*key, PUSH, newest_mark(tx, node, order))
+        tx.pushed.add(key)
 
 
 def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:

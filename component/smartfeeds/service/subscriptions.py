@@ -6,7 +6,17 @@ from functools import partial
 from smartfeeds.core.attachment_names import is_reserved
 from smartfeeds.core.consumers import held_consumer
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import RELEASE, Item, KeyRange, Node, NodeEvent, Slice, Subscription, SubscriptionState
+from smartfeeds.core.model import (
+    NO_OPTIONS,
+    RELEASE,
+    Item,
+    KeyRange,
+    Node,
+    NodeEvent,
+    Slice,
+    Subscription,
+    SubscriptionState,
+)
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.suboptions import PRESENCE, apply, for_client, is_temporary, lease_end_us
 from smartfeeds.core.suboptions import flag as subscriber_wants
@@ -37,12 +47,14 @@ from smartfeeds.service.requests import (
 )
 from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
 from smartfeeds.service.subscription_states import (
+    begin,
     change_state,
     current_subscription,
     of_jid,
     owned_node,
     send_requests,
     start_pushing,
+    tell,
 )
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -70,30 +82,56 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     state = located.access.subscription_on_request()
     if state is SubscriptionState.PENDING and is_reserved(node.name, context.policy.domain):
         raise FeedError(Condition.NOT_SUBSCRIBED_READER, "subscribe to the node of the items first")
-    located.check_view()
+    if located.view.sync:
+        located.check_view()
     existing = current_subscription(tx, context, node.node_no, jid, located.view_text)
     if existing is None:
         if (error := _quota_error(tx, context, request.actor, located)) is not None:
             raise error
-        existing = _new_subscription(context, located, request, jid)
     elif state is SubscriptionState.PENDING:
         if existing.state is SubscriptionState.PENDING:
             raise FeedError(Condition.PENDING_SUBSCRIPTION)
         state = existing.state  # approved before
-    if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
+    sends_last = state is SubscriptionState.SUBSCRIBED and node.options.send_last_published_item != "never"
+    if sends_last and (behind := index_first(tx, node, located.view)) is not None:
         return behind
-    options = _options(tx, context, node, jid, for_client(existing.options), request.options)
-    subscription = existing._replace(node_text=request.node or "", service=request.service, options=options)
-    if state is not existing.state:
+    subscription = _store(tx, context, located, request, jid, state, existing)
+    last = newest_item(tx, context, node, located.view) if sends_last else None
+    if last is None:
+        answer = Subscribed(_shown(subscription), node.kind)
+    else:
+        body = subscriber_wants(subscription.options, "include_body")
+        answer = with_last_item(node, _shown(subscription), last, body=body)
+    return answer if request.options is None else replace(answer, options=subscription.options)
+
+
+def _store(
+    tx: WriteTx,
+    context: Context,
+    located: LocatedNode,
+    request: Subscribe,
+    jid: str,
+    state: SubscriptionState,
+    existing: Subscription | None,
+) -> Subscription:
+    """Stores a subscription in a state: a new one, or the existing one with the options of the request."""
+    node = located.node
+    options = NO_OPTIONS if existing is None else for_client(existing.options)
+    if request.options is not None or node.options.tempsub:
+        options = _options(tx, context, node, jid, options, request.options)
+    if existing is None:
+        subscription = begin(tx, context, node, _new_subscription(context, located, request, jid, state, options))
+    else:
+        subscription = existing._replace(node_text=request.node or "", service=request.service, options=options)
+        if state is existing.state:
+            if subscription != existing:
+                _change_options(tx, context, node, subscription)
+            return subscription
         subscription = change_state(tx, context, subscription, state, by_subscriber=True)
-        start_pushing(tx, node, located.view.order)
-        if state is SubscriptionState.PENDING:
-            send_requests(tx, context, node, subscription)
-    elif subscription != existing:
-        _change_options(tx, context, node, subscription)
-    last = _last_item(tx, context, located, state)
-    answer = with_last_item(node, _shown(subscription), last, body=subscriber_wants(options, "include_body"))
-    return answer if request.options is None else replace(answer, options=options)
+    start_pushing(tx, node, located.view.order)
+    if state is SubscriptionState.PENDING:
+        send_requests(tx, context, node, subscription)
+    return subscription
 
 
 def with_last_item(node: Node, subscription: SubscriptionShown, last: Item | None, *, body: bool) -> Subscribed:
@@ -136,21 +174,18 @@ def _options(
     return options
 
 
-def _new_subscription(context: Context, located: LocatedNode, request: NodeRequest, jid: str) -> Subscription:
-    """A subscription to store, in the state before it begins; only what is published after it is sent."""
+def _new_subscription(
+    context: Context,
+    located: LocatedNode,
+    request: NodeRequest,
+    jid: str,
+    state: SubscriptionState,
+    options: FormFields,
+) -> Subscription:
+    """A subscription to store; only what is published after it is sent."""
     node = located.node
-    return Subscription(
-        0,
-        node.node_no,
-        jid,
-        located.view_text,
-        request.node or "",
-        request.service,
-        SubscriptionState.NONE,
-        node.last_modified_us,
-        node.last_created_us,
-        context.now_us,
-    )
+    address = node.node_no, jid, located.view_text, request.node or "", request.service
+    return Subscription(0, *address, state, node.last_modified_us, node.last_created_us, context.now_us, options)
 
 
 def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Unsubscribed:
@@ -283,14 +318,15 @@ def _add_for_owner(
     access = recipient_access(tx, context, node, jid, SubscriptionState.SUBSCRIBED)
     if not allowed or access.reading_error is not None or _quota_error(tx, context, jid, located) is not None:
         return []
-    new = _new_subscription(context, located, request, str(jid))
     try:
-        options = _options(tx, context, node, new.jid, new.options, None)
+        options = _options(tx, context, node, str(jid), NO_OPTIONS, None)
     except FeedError:
         return []
-    new = new._replace(options=options)
-    current_subscription(tx, context, node.node_no, new.jid, new.view)
-    subscription = change_state(tx, context, new, SubscriptionState.SUBSCRIBED, by_subscriber=own)
+    current_subscription(tx, context, node.node_no, str(jid), located.view_text)
+    new = _new_subscription(context, located, request, str(jid), SubscriptionState.SUBSCRIBED, options)
+    subscription = begin(tx, context, node, new)
+    if not own:
+        tell(tx, context, node, subscription, subscription.jid)
     start_pushing(tx, node, located.view.order)
     return [subscription]
 
@@ -299,6 +335,8 @@ def _own_jid(text: str | None, actor: Jid, foreign: Condition) -> str:
     """The address to act on: the actor's bare or full one. Raises FeedError(`foreign`) for somebody else's."""
     if not text:
         raise FeedError(Condition.JID_REQUIRED)
+    if text == actor.bare_text:  # most clients send it in the form of the service
+        return text
     jid = parse_jid(text)
     if jid is None:
         raise FeedError(Condition.INVALID_JID)
@@ -340,16 +378,6 @@ def _quota_error(tx: WriteTx, context: Context, actor: Jid, located: LocatedNode
     return None
 
 
-def _sends_last(node: Node, state: SubscriptionState) -> bool:
-    """Whether the node sends its newest item to a new subscriber (XEP-0060 6.1.7)."""
-    return node.options.send_last_published_item != "never" and state is SubscriptionState.SUBSCRIBED
-
-
-def _last_item(tx: WriteTx, context: Context, located: LocatedNode, state: SubscriptionState) -> Item | None:
-    """The newest live item of the view, if the node sends it to new subscribers."""
-    return newest_item(tx, context, located.node, located.view) if _sends_last(located.node, state) else None
-
-
 def newest_item(tx: ReadTx, context: Context, node: Node, view: View) -> Item | None:
     """The newest live item of a view, as it is shown there."""
     live = replace(view, smart=False)
@@ -358,9 +386,8 @@ def newest_item(tx: ReadTx, context: Context, node: Node, view: View) -> Item | 
 
 
 def _shown(subscription: Subscription) -> SubscriptionShown:
-    return SubscriptionShown(
-        subscription.node_text, subscription.jid, subscription.state, lease_end_us(subscription.options)
-    )
+    end_us = lease_end_us(subscription.options) if subscription.options else None
+    return SubscriptionShown(subscription.node_text, subscription.jid, subscription.state, end_us)
 
 
 def end_after_bounce(tx: WriteTx, context: Context, request: Bounce) -> EmptyResult:

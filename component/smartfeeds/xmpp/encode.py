@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from smartfeeds.core.model import Item
+from smartfeeds.core.model import Item, SubscriptionState
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
@@ -77,6 +77,7 @@ def encode_result_set(result_set: r.ResultSet | None) -> bytes:
     return f"<set xmlns='{RSM}'>{first}{last}{count}</set>".encode()
 
 
+_STATES = {state: state.value.encode() for state in SubscriptionState}
 _STARTS = {namespace: f"<pubsub xmlns='{namespace}'>".encode() for namespace in (PUBSUB, OWNER)}
 
 
@@ -104,9 +105,10 @@ def _node_created(answer: r.NodeCreated) -> bytes:
 
 
 def _subscription(entry: r.SubscriptionShown) -> bytes:
-    node, jid = attribute_bytes(entry.node), attribute_bytes(entry.jid)
+    # Nodes recur, and addresses of subscribers do not.
+    node, jid = attribute_bytes(entry.node), attribute(entry.jid).encode()
     expiry = b"" if entry.lease_end_us is None else b" expiry='%b'" % format_datetime(entry.lease_end_us).encode()
-    return b"<subscription node='%b' jid='%b' subscription='%b'%b/>" % (node, jid, entry.state.value.encode(), expiry)
+    return b"<subscription node='%b' jid='%b' subscription='%b'%b/>" % (node, jid, _STATES[entry.state], expiry)
 
 
 def _unsubscribed(answer: r.Unsubscribed) -> bytes:
@@ -119,7 +121,7 @@ def _subscribed(answer: r.Subscribed) -> bytes:
     if answer.options is not None:
         form = encode_form("result", SUBSCRIBE_OPTIONS, subscribe_fields(answer.kind, answer.options))
         options = f"<options>{form}</options>".encode()
-    return _pubsub(_subscription(answer.subscription), options)
+    return b"%b%b%b</pubsub>" % (_STARTS[PUBSUB], _subscription(answer.subscription), options)
 
 
 def _subscribe_options(answer: r.SubscribeOptions) -> bytes:

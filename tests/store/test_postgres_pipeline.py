@@ -1,6 +1,6 @@
 """Statements that share a round trip: what they return, what an error leaves, and the arrays of parameters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -8,8 +8,11 @@ import psycopg
 import pytest
 
 from smartfeeds.core.stores import parse_store
+from smartfeeds.formats.payload import Payload
 from smartfeeds.store import postgres_pipeline
+from smartfeeds.store.engine import Row
 from smartfeeds.store.migrate_postgres import prepare_postgres
+from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_pipeline import PostgresPipeline, combined
 from smartfeeds.store.postgres_session import PLANNED_AGAIN, PostgresSession, connect
 from support.postgres import PostgresServer
@@ -34,10 +37,10 @@ def rows(pipeline: PostgresPipeline, *statements: tuple[str, Any]) -> list[tuple
 
 def test_statement_for_all_rows_adds_what_a_statement_for_each_adds(pipeline: PostgresPipeline) -> None:
     added = [
-        (1, "a", b"\0\xff"),
+        (1, "a", Payload(b"\0\xff")),
         (-(2**63), "", b""),
         (2**63 - 1, 'quote " comma , brace { backslash \\ é 漢 NULL', None),
-        (3, None, b"x" * 100_000),
+        (3, None, Payload(b"x" * 100_000)),
     ]
     statement = combined(INSERT, added)
     assert statement is not None
@@ -151,12 +154,20 @@ def test_session_makes_its_plans_again_while_a_database_is_new(postgres: Postgre
     postgres.drop_database(url)
 
 
-def test_item_of_an_id_is_looked_up_by_it_in_an_empty_table(postgres: PostgresServer) -> None:
-    """[PG-036] Several indexes seem equally good there, and most of them would read all items of the feed."""
+class ExplainingEngine(PostgresEngine):
+    """An engine that returns the plans of queries."""
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        return super().rows(f"EXPLAIN {sql}", params)
+
+
+def test_items_and_their_facets_are_looked_up_by_them_in_empty_tables(postgres: PostgresServer) -> None:
+    """[PG-036] Several indexes seem equally good there, and most of them would read a whole feed."""
     url = postgres.create_database()
     with closing(PostgresSession(parse_store(url))) as session:
         session.open_at_once()
         prepare_postgres(session)
-        plan = session.execute("EXPLAIN SELECT payload FROM item WHERE node_no = ? AND id = ?", (1, "a"))
-        assert "using item_id " in plan[0][0]
+        engine = ExplainingEngine(session)
+        assert "using item_id " in str(engine.rows("SELECT payload FROM item WHERE node_no = ? AND id = ?", (1, "a")))
+        assert "using facet_item " in str(engine.facets(1, range(200)))
     postgres.drop_database(url)

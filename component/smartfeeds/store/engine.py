@@ -158,6 +158,9 @@ class Engine(Protocol):
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         """Returns the result of the work, or None if it needs more than this number of steps (`allow`)."""
 
+    def facets(self, node_no: int, item_nos: Sequence[int]) -> list[Row]:
+        """Returns the columns item_no, facet and states of the facets of these items. The cost grows with the items."""
+
     def documents(self, item_nos: Sequence[int]) -> dict[int, dict[int, str]]:
         """Returns the versions of items, by item_no and number (`rows.STATES`): their tokens, each between two spaces.
 

@@ -256,6 +256,15 @@ class PostgresEngine:
             except psycopg.OperationalError:
                 self._session.close()
 
+    def facets(self, node_no: int, item_nos: Sequence[int]) -> list[Row]:
+        # With `item_no IN (...)` the planner reads all facets of the node, unless statistics say that they are many.
+        # Only one index has the order of the subquery, and sorts are off.
+        facets = "SELECT item_no, facet, states FROM facet WHERE node_no = ? AND item_no = t.item_no ORDER BY states"
+        return self.rows(
+            f"SELECT f.* FROM unnest(CAST(? AS bigint[])) AS t (item_no) CROSS JOIN LATERAL ({facets}) AS f",  # noqa: S608 - `facets`
+            (list(item_nos), node_no),
+        )
+
     def documents(self, item_nos: Sequence[int]) -> dict[int, dict[int, str]]:
         # In one round trip, each range by a look-up of its own.
         query = (
@@ -268,16 +277,17 @@ class PostgresEngine:
         }
 
     def put_documents(self, documents: Mapping[tuple[int, int], frozenset[str]]) -> None:
-        changes = [(item_no * STATES + number, sorted(tokens)) for (item_no, number), tokens in documents.items()]
+        changes = [
+            (item_no * STATES + number, " ".join(sorted(tokens))) for (item_no, number), tokens in documents.items()
+        ]
         # In ascending order, so that processes that index the same items do not wait for each other.
         changes.sort()
-        self.run_many(
-            "DELETE FROM word WHERE document = ?", [(document,) for document, tokens in changes if not tokens]
-        )
-        self.run_many(
-            "INSERT INTO word (document, tokens) VALUES (?, array_to_tsvector(CAST(? AS text[])))"
+        self.run_many("DELETE FROM word WHERE document = ?", [(document,) for document, text in changes if not text])
+        self.run(
+            "INSERT INTO word (document, tokens) SELECT document, array_to_tsvector(string_to_array(text, ' '))"
+            " FROM unnest(CAST(? AS bigint[]), CAST(? AS text[])) AS t (document, text) WHERE text <> ''"
             " ON CONFLICT (document) DO UPDATE SET tokens = excluded.tokens",
-            [change for change in changes if change[1]],
+            list(map(list, zip(*changes, strict=True))),
         )
 
     def drop_documents(self, item_nos: Sequence[int]) -> None:

@@ -28,7 +28,7 @@ _Call = tuple[Callable[[], None], _Key | None]  # sends what has one result; the
 
 _PREPARED = 500  # statements that a connection keeps prepared; works use about 300
 # The array of a type, its number and that of its elements (pg_type.dat of PostgreSQL).
-_ARRAYS: dict[type | None, tuple[str, int, int]] = {
+_ARRAYS: dict[type, tuple[str, int, int]] = {
     int: ("bigint", 1016, 20),
     str: ("text", 1009, 25),
     bytes: ("bytea", 1001, 17),
@@ -127,9 +127,9 @@ def combined(sql: str, rows: Sequence[Sequence[Any]]) -> Statement | None:
 @lru_cache(500)
 def _combined(sql: str, elements: tuple[type | None, ...]) -> str | None:
     insert = _INSERT.fullmatch(sql)
-    if insert is None or not all(element in _ARRAYS for element in elements):
+    if insert is None or None in elements:
         return None
-    arrays = ", ".join([f"CAST(? AS {_ARRAYS[element][0]}[])" for element in elements])
+    arrays = ", ".join([f"CAST(? AS {_ARRAYS[element][0]}[])" for element in elements if element])
     return f"{insert[1]} SELECT * FROM unnest({arrays})"  # noqa: S608 - names of types
 
 
@@ -174,8 +174,8 @@ class _Array(Dumper):
 
 
 def _element_of(values: Sequence[Any]) -> type | None:
-    """Returns the type of the first value, None if there is none."""
+    """Returns the type of the first value, None if there is none or no array has it."""
     for value in values:
         if value is not None:
-            return int if isinstance(value, bool) else type(value)
+            return next((element for element in _ARRAYS if isinstance(value, element)), None)
     return None

@@ -228,12 +228,8 @@ class ItemReads(NodeReads):
         """Returns the facets of items, each with the states that have it. Items that the index has never read are left
         out.
         """
-        marks = ", ".join("?" * len(item_nos))
-        rows = self.db.rows(
-            f"SELECT item_no, facet, states FROM facet WHERE node_no = ? AND item_no IN ({marks})", (node_no, *item_nos)
-        )
         states_of: dict[int, dict[bytes, int]] = {}
-        for item_no, facet, states in rows:
+        for item_no, facet, states in self.db.facets(node_no, item_nos):
             states_of.setdefault(item_no, {})[facet] = states
         return states_of
 

@@ -309,6 +309,11 @@ class SqliteEngine:
 
     end_read = rollback
 
+    def facets(self, node_no: int, item_nos: Sequence[int]) -> list[Row]:
+        marks = ", ".join("?" * len(item_nos))
+        query = f"SELECT item_no, facet, states FROM facet WHERE node_no = ? AND item_no IN ({marks})"  # noqa: S608 - marks
+        return self.rows(query, (node_no, *item_nos))
+
     def documents(self, item_nos: Sequence[int]) -> dict[int, dict[int, str]]:
         # A virtual table has no look-up of several ranges of numbers: FTS5 would read all documents.
         documents: dict[int, dict[int, str]] = {}

@@ -284,7 +284,7 @@ async def decided_second(url: str, first: FeedService, second: FeedService, *req
 
     deciding = asyncio.create_task(first.write(work, touch=_touch_of(requests[0])))
     await gate.reached.wait()
-    waiting = asyncio.create_task(second.handle(requests[1]))
+    waiting = asyncio.ensure_future(second.handle(requests[1]))
     await until_waiting(url, waiting)
     gate.open()
     await deciding

@@ -229,11 +229,12 @@ class App:
         """The event that is set while the server accepts the component."""
         return self.supervisor.online
 
-    async def handle(self, request: Request) -> Answer:
+    def handle(self, request: Request) -> Awaitable[Answer]:
         """The service behind the rate limit of the operator (xep-map 249)."""
-        self._check_rate(request)
+        if self._rates is not None:
+            self._check_rate(request)
         handler = self._handlers.get(type(request))
-        return await (self.service.handle(request) if handler is None else handler(request))
+        return self.service.handle(request) if handler is None else handler(request)
 
     def submit(self, request: Request, finish: Finish) -> None:
         """As `handle`, for callers that need no task (`FeedService.submit`)."""

@@ -171,11 +171,11 @@ class FeedService:
         self._on_change = on_change
         self._changed: set[int] = set()  # nodes, since the last call of `on_change`
 
-    async def handle(self, request: r.Request) -> Answer:
+    def handle(self, request: r.Request) -> Awaitable[Answer]:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.submit(request, partial(settle, future)).future = future
-        return await future
+        return future
 
     def submit(self, request: r.Request, finish: Finish) -> Work:
         """Handles a request, and calls `finish` with the answer, or with FeedError or StoreError.
@@ -287,7 +287,7 @@ class _Read(Work):
         request: r.Request,
         finish: Finish,
     ) -> None:
-        super().__init__(request.turn, _touch_of(request))
+        super().__init__(request.turn)
         self._service = service
         self._use_case = use_case
         self._request = request
@@ -295,13 +295,16 @@ class _Read(Work):
         self._began_s = perf_counter()
         self.context = service.new_context()
 
+    def touch(self) -> Touch | None:
+        return _touch_of(self._request)
+
     def step(self, tx: ReadTx) -> Answer | IndexFirst:
         check_admitted(tx, self.context.policy, self._request.actor)
         return self._use_case(tx, self.context)
 
     def ended(self) -> None:
         if isinstance(self.result, IndexFirst) or isinstance(self.error, OverdueItems):
-            again = self._service.read_on(self.step_in, self.context, self.turn, self.touch)
+            again = self._service.read_on(self.step_in, self.context, self.turn, self.touch())
             task = self._service.tasks.start(again, self._pass_on)
             if self.future is not None:
                 self.future.add_done_callback(lambda _future: task.cancel())  # the caller may be gone before the end
@@ -315,7 +318,8 @@ class _Read(Work):
     def _pass_on(self, answer: Any, error: BaseException | None) -> None:
         service = self._service
         STORE_SECONDS.observe("read", perf_counter() - self._began_s)
-        service.note_findings(self.context)
+        if self.context.degraded or self.context.damaged:
+            service.note_findings(self.context)
         if error is None:
             service.answered[type(self._request)] += 1
         self._finish(answer, error)

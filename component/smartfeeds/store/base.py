@@ -78,22 +78,26 @@ class Again(Exception):  # noqa: N818 - no error: the rest of a work
 class Work(ABC):
     """A function for a transaction that waits or runs, and its result or error afterwards.
 
-    `turn` names the requester, and `touch` what the first part will look up. `future` is that of a caller that may be
+    `turn` names the requester. `future` is that of a caller that may be
     cancelled, None if there is none: once it is done, the work is not run any more. A subclass says what runs (`step`)
     and what follows. `spent_s` is the time of the last part.
     """
 
-    __slots__ = ("again", "error", "future", "rest", "result", "spent_s", "touch", "turn")
+    __slots__ = ("_touch", "again", "error", "future", "rest", "result", "spent_s", "turn")
 
-    def __init__(self, turn: str, touch: Touch | None) -> None:
+    def __init__(self, turn: str, touch: Touch | None = None) -> None:
         self.turn = turn
-        self.touch = touch
+        self._touch = touch
         self.future: asyncio.Future[Any] | None = None
         self.result: Any = None
         self.error: BaseException | None = None
         self.again: Again | None = None  # the next part of a work that has not ended
         self.rest: Callable[[Any], Any] | None = None  # what runs next; the first part if it is None
         self.spent_s = 0.0
+
+    def touch(self) -> Touch | None:
+        """Returns what the first part will look up. Only connections that look ahead ask for it."""
+        return self._touch
 
     def run(self, tx: Any) -> None:
         """Runs the next part in a transaction, and keeps its result or error and the time that it took."""

@@ -8,6 +8,7 @@ work twice is safe: what follows its commit is called by the queue, after the ba
 
 import time
 
+from smartfeeds.core.touches import Touch
 from smartfeeds.errors import StoreError, UnknownOutcomeError
 from smartfeeds.store.base import ReadTx, Work, WriteTx
 from smartfeeds.store.engine import Engine, OverBudgetError, TransientError
@@ -43,8 +44,9 @@ class ReadBatches:
         count = 0
         try:
             self._engine.begin_read()
-            self._engine.allow(self._steps)  # the look-up may take too long, too
-            self._tx.look_ahead([work.touch for work in works if work.touch is not None])
+            if self._engine.is_far:
+                self._engine.allow(self._steps)  # the look-up may take too long, too
+                self._tx.look_ahead(_touches(works))
             for work in works:
                 if self._engine.has_failed:
                     self._renew()
@@ -110,7 +112,7 @@ class WriteBatches:
         until = time.monotonic() + WRITE_BUDGET_S
         count = 0
         try:
-            self._tx.look_ahead([work.touch for work in works if work.touch is not None])
+            self._tx.look_ahead(_touches(works))
             for work in works:
                 # Slow writes must not delay the writes after them.
                 if count and time.monotonic() > until:
@@ -138,6 +140,10 @@ class WriteBatches:
             self._tx.forget()
             self._engine.rollback()
         return count
+
+
+def _touches(works: list[Work]) -> list[Touch]:
+    return [touch for work in works if (touch := work.touch()) is not None]
 
 
 def _retry_reason(error: BaseException) -> str:

@@ -26,8 +26,8 @@ class Budget(NamedTuple):
 @pytest.mark.parametrize(
     ("accept", "budget"),
     [
-        pytest.param("application/atom+xml", Budget(363, 38, 1), id="atom"),
-        pytest.param("application/json", Budget(326, 34, 1), id="json"),
+        pytest.param("application/atom+xml", Budget(284, 30, 1), id="atom"),
+        pytest.param("application/json", Budget(282, 30, 1), id="json"),
     ],
 )
 async def test_a_page_stays_within_its_budget(

@@ -583,7 +583,7 @@ async def test_an_unexpected_failure_is_told_as_an_incident(
         assert private not in told.partition("request_failed")[2], private
 
 
-@pytest.mark.parametrize(("part", "path"), [("problem", "/feeds/nowhere/"), ("_send", "/healthz")])
+@pytest.mark.parametrize(("part", "path"), [("problem", "/feeds/nowhere/"), ("write_at_once", "/healthz")])
 async def test_a_failure_of_the_last_step_is_an_incident(
     web: Web, log: io.StringIO, monkeypatch: pytest.MonkeyPatch, part: str, path: str
 ) -> None:

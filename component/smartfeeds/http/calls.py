@@ -172,7 +172,7 @@ class CallReader:
             path,
             request.rel_url.raw_query_string,
             proxied,
-            credential_of(authorization),
+            credential_of(authorization) if authorization else "",
             authorization[:7].lower() == "bearer ",
             base_path=base_path,
             parts=self.parts,

@@ -22,7 +22,12 @@ _TAG = re.compile(r'(W/)?"([!#-~\x80-\U0010ffff]*)"')
 def representation_mark(*parts: Hashable) -> str:
     """A short hash of everything but the state of a feed that a representation depends on. Put behind the version of
     the state, it makes the tag of the representation."""
-    return sha256(repr((__version__, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return short_hash(repr((__version__, parts)))
+
+
+def short_hash(text: str) -> str:
+    """A hash of a text that distinguishes representations."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def tags_of(header: str) -> frozenset[str]:

@@ -165,7 +165,7 @@ def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
     last = last_cursor(answer, place.query)
     return replace(
         _lasting_head(answer.node, place),
-        updated_us=_updated_us(answer),
+        updated_us=_updated_us(answer.node, items_of(answer)),
         next_link=place.next_url(answer, last),
         total=total_of(answer),
         last_cursor=last,
@@ -179,11 +179,9 @@ def _lasting_head(node: Node, place: PageAddress) -> FeedHead:
     return head_of_node(node, place.base_url, entry_prefix, hub_url, cloud)
 
 
-def _updated_us(answer: FeedPage) -> int:
+def _updated_us(node: Node, items: Sequence[Item]) -> int:
     """The time of the last change on a page, or that of the feed if the page is empty."""
-    node = answer.node
-    default_us = max(node.last_modified_us, node.created_us)
-    return max([item.modified_us for item in items_of(answer)], default=default_us)
+    return max([item.modified_us for item in items], default=max(node.last_modified_us, node.created_us))
 
 
 class _AtomFeed(NamedTuple):
@@ -239,13 +237,14 @@ class Encoder:
         """A feed document (SF-066 to SF-071)."""
         whole = not answer.view.sync
         feed = self._feed(answer.node, place, whole=whole)
-        entries = self._written(feed.shape, items_of(answer), partial(entry_of_feed, feed.head, whole=whole))
+        items = items_of(answer)
+        entries = self._written(feed.shape, items, partial(entry_of_feed, feed.head, whole=whole))
         sharing = sharing_of(answer, place, "atom")
         written_sharing = write_sharing(sharing) + b"\n" if sharing != NO_SHARING else b""
         last = last_cursor(answer, place.query)
         position = place.next_position(answer, last)
         following = f"{feed.next_start}{position.replace('&', '&amp;')}" if position else ""
-        head = feed.pieces.write(_updated_us(answer), following, total_of(answer), last)
+        head = feed.pieces.write(_updated_us(answer.node, items), following, total_of(answer), last)
         return b"".join((head, written_sharing, *entries, END_OF_FEED))
 
     def _feed(self, node: Node, place: PageAddress, *, whole: bool) -> _AtomFeed:

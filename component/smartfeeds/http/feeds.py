@@ -18,7 +18,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.complete import is_complete
-from smartfeeds.http.conditions import is_any, representation_mark, tags_of, unless_known
+from smartfeeds.http.conditions import is_any, representation_mark, short_hash, tags_of, unless_known
 from smartfeeds.http.encode import Encoder, FeedLinks, PageAddress, Write, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.forms import FeedForms, content_of
 from smartfeeds.http.http_errors import HttpError, failure_reply
@@ -128,7 +128,12 @@ class FeedRequest:
     @property
     def mark(self) -> str:
         """The part of the entity tag that distinguishes this representation from the others of the feed."""
-        return representation_mark(self.place, self.form.suffix, self.document, self.reader, self.frame, self.style)
+        place, query = self.place, self.place.query
+        of_feed = place.site_url, place.name, query.view, place.hub_url, place.cloud
+        form = self.form.suffix, self.document, self.reader, self.frame, self.style
+        # Most pages are read once, so their positions would only fill the memory of the function.
+        shape = representation_mark(*of_feed, place.window, *form)
+        return short_hash(f"{shape} {query.since!r} {query.until!r} {query.max!r} {query.callback}")
 
     def pull_request(self, service: str, known: frozenset[str] = frozenset(), asker: str = "") -> PullFeed:
         """The request to the service. Without view parameters a page shows the Smart view in modified order, with
@@ -197,6 +202,7 @@ class Feeds:
         self._pulls: Mapping[Representation, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom}
         self._forms = forms
         self._documents = writing.documents
+        self._alternates = Alternates(forms.linked, forms.lists)
         every = (*forms.of_feed, *forms.suffixes.values())
         self._for_readers = frozenset(form for form in every if forms.is_for_readers(form))
         self._stored = frozenset(form for form in every if forms.is_stored(form))
@@ -206,7 +212,7 @@ class Feeds:
         self._poll_max_s = poll_max_s
         self._links = writing.links
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
-        self._making = asyncio.Lock()
+        self._pausing = asyncio.Lock()
         self._making_document = asyncio.Lock()
         self._busy_s = 0.0  # time spent on pages since the last pause
         self._shared = SharedWork(self._now)
@@ -232,8 +238,10 @@ class Feeds:
         answer, reply = await self._shared.get((request, known), call.address)
         if none_match and is_any(none_match) and "ETag" in reply.headers:
             return unless_known(none_match, reply)
+        if answer is None or items_of(answer):
+            return reply
         wait_s = self._wait_s(call, request, query.timeout_s)
-        if answer is None or items_of(answer) or not wait_s:
+        if not wait_s:
             return reply
         write = early_writer(call.request)
         update = await self.waiting.wait(answer.node.node_no, request, changes, wait_s, write)
@@ -248,13 +256,20 @@ class Feeds:
         form = self._form(accept, call.suffix, query.callback)
         # Documents for readers that do not know cursors: without a position they hold the newest items and a link to
         # older ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
-        reader = form in self._for_readers or _is_atom_document(form, call.suffix, query)
-        # A program that knows FeedSync, but no cursors, may choose the size of its window.
-        sized = query.max is None or (form is n.ATOM and query.sync)
-        document = query.since is None and query.until is None and (reader or bool(call.suffix and sized))
+        reader = form in self._for_readers or (
+            # Atom as feed readers ask for it.
+            form is n.ATOM and bool(call.suffix) and query.since is None and not query.sync
+        )
+        document = (
+            query.since is None
+            and query.until is None
+            # A program that knows FeedSync, but no cursors, may choose the size of its window.
+            and (reader or (bool(call.suffix) and (query.max is None or (form is n.ATOM and query.sync))))
+        )
         window = document or (query.since is None and query.until == "")
         hub_url = f"{call.site_url}{hub_path(call.name)}" if self._links.has_hub else ""
-        query = query._replace(timeout_s=None)
+        if query.timeout_s is not None:
+            query = query._replace(timeout_s=None)
         place = PageAddress(call.site_url, call.name, query, hub_url, self._links.cloud, window)
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         style = self._pages.style(call, form) if reader and call.suffix and not query.callback else ""
@@ -320,13 +335,17 @@ class Feeds:
             async with self._making_document:
                 reply = await asyncio.to_thread(self._reply, request, answer)
         else:
-            async with self._making:
-                began_s = perf_counter()
-                reply = self._reply(request, answer)
-                self._busy_s += perf_counter() - began_s
-                if self._busy_s > PAUSE_EVERY_S:
+            # The lock is held during a pause. Then the waiting pages are made one in each turn of the event loop.
+            if self._pausing.locked():
+                async with self._pausing:
+                    pass
+            began_s = perf_counter()
+            reply = self._reply(request, answer)
+            self._busy_s += perf_counter() - began_s
+            if self._busy_s > PAUSE_EVERY_S:
+                async with self._pausing:
                     await asyncio.sleep(0)
-                    self._busy_s = 0.0
+                self._busy_s = 0.0
         self._cache.put(request, (answer.version, reply), request.size_bytes + reply.size_bytes)
         return reply
 
@@ -366,7 +385,7 @@ class Feeds:
         place = request.place
         self_suffix = request.form.own_suffix if request.reader else ""
         hub_url = place.hub_url if request.form.has_hub else ""
-        alternates = Alternates(self._forms.linked, self._forms.lists) if is_feed(answer.node) else None
+        alternates = self._alternates if is_feed(answer.node) else None
         headers["Link"] = _links(place.site_url, place.name, place.query.view, self_suffix, hub_url, alternates)
         if request.style:
             headers.update(self._pages.style_headers)
@@ -424,11 +443,6 @@ class FeedReading:
 async def redirect(call: HttpCall) -> Reply:
     """The address of a feed without its slash redirects to the address with it."""
     return call.moved_to(feed_path(call.name))
-
-
-def _is_atom_document(form: Representation, suffix: str, query: FeedQuery) -> bool:
-    """Whether the request is for Atom as feed readers ask for it: by suffix, without sync data and without `since`."""
-    return form is n.ATOM and bool(suffix) and query.since is None and not query.sync
 
 
 class Alternates(NamedTuple):

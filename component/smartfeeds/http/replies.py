@@ -25,6 +25,7 @@ GZIP_LEVEL = 4
 # Memory of a response without its body and own headers: the objects, and the common headers in the bytes of the head.
 REPLY_BYTES = 512
 _NO_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+_OK = "HTTP/1.1 200 OK"
 # No browser may guess a media type, frame a page, or send its address to other hosts.
 _COMMON = {
     "X-Content-Type-Options": "nosniff",
@@ -84,7 +85,8 @@ class Reply:
     def raw(self) -> bytes:
         """The whole response for a connection that stays open (HTTP/1.1). The head is made once."""
         if not self._head:
-            head = [f"HTTP/1.1 {self.status.value} {self.status.phrase}"]
+            # Two properties of an enumeration take as long as the other headers.
+            head = [_OK if self.status is HTTPStatus.OK else f"HTTP/1.1 {self.status.value} {self.status.phrase}"]
             head += [f"{name}: {value}" for name, value in self.all_headers().items()]
             if self.status not in _NO_BODY:
                 head.append(f"Content-Length: {len(self.body)}")
@@ -148,14 +150,27 @@ def early_writer(request: web.BaseRequest) -> Callable[[bytes], None] | None:
     None if the connection is closed, or will be closed after the response and needs a header that says so (HTTP/1.0,
     `Connection: close`).
     """
-    if request.transport is None or not request.keep_alive or request.version < HttpVersion11:
-        return None
-    return partial(_write, request)
+    return partial(_write, request) if _stays_open(request) and request.transport is not None else None
+
+
+def write_at_once(request: web.BaseRequest, reply: Reply) -> bool:
+    """Writes a whole response, as `early_writer` does, and returns whether it could."""
+    transport = request.transport if _stays_open(request) else None
+    if transport is None:
+        return False
+    data = reply.raw()
+    transport.write(data)
+    request.writer.output_size += len(data)
+    return True
+
+
+def _stays_open(request: web.BaseRequest) -> bool:
+    return request.keep_alive and request.version >= HttpVersion11
 
 
 def _write(request: web.BaseRequest, data: bytes) -> None:
-    if request.transport is not None:
-        request.transport.write(data)
+    if (transport := request.transport) is not None:
+        transport.write(data)
         request.writer.output_size += len(data)
 
 

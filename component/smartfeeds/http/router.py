@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
 from itertools import groupby
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 
@@ -25,7 +25,7 @@ from smartfeeds.http.negotiation import FORM_TYPES, PLAIN
 from smartfeeds.http.operations import METHODS, Operation
 from smartfeeds.http.page_writer import PageWriter
 from smartfeeds.http.paths import PathTemplate, decode_value, first_segment, no_such_name
-from smartfeeds.http.replies import ALREADY_SENT, Reply, early_writer, has_begun
+from smartfeeds.http.replies import ALREADY_SENT, Reply, has_begun, write_at_once
 
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
 CORS_AGE_S = 86_400
@@ -35,7 +35,6 @@ REMEMBERED_PATHS: Final = 512
 _REMEMBERED_CHARACTERS: Final = 256  # a longer path is not remembered, because clients choose it
 _SERVER = "*"  # the target of OPTIONS for the server itself (RFC 9110 9.3.7)
 
-T = TypeVar("T")
 Answered = Reply | web.StreamResponse
 Handler = Callable[[HttpCall], Awaitable[Answered]]
 Observe = Callable[[str, str, float], None]
@@ -70,7 +69,8 @@ class Resource:
 
 
 class Target(NamedTuple):
-    """The resource of a path, and what the path names (`HttpCall`). Nothing can have a name that is not `possible`."""
+    """The resource of a path, and what the path names (`HttpCall`). Nothing can have a name that is not `possible`.
+    `is_text`: XML can carry what the path names."""
 
     resource: Resource
     name: str = ""
@@ -78,6 +78,7 @@ class Target(NamedTuple):
     suffix: str = ""
     subject: str = ""
     possible: bool = True
+    is_text: bool = True
 
 
 class HttpRouter:
@@ -111,11 +112,21 @@ class HttpRouter:
         """The response. Every exception of a request ends here, except that its connection or its task ended."""
         start_s = time.perf_counter()
         exchange = _Exchange(request)
-        answered = await _guarded(exchange, self._answer(exchange))
+        answered: Answered
+        # Two handlers, and no function around both: each coroutine that waits for another one is entered twice.
+        try:
+            answered = await self._answer(exchange)
+        except ConnectionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the boundary: nothing else may reach aiohttp
+            answered = exchange.failure(error)
         answer_s = time.perf_counter() - start_s
         try:
-            response = await _guarded(exchange, _response(exchange, answered, self._pages))
-            return _last_response(exchange, response) if isinstance(response, Reply) else response
+            return await _response(exchange, answered, self._pages)
+        except ConnectionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            return _last_response(exchange, exchange.failure(error))
         finally:
             self._observe(exchange.metric, exchange.outcome, answer_s)
 
@@ -137,10 +148,9 @@ class HttpRouter:
         call = exchange.call = self._callers.read(exchange.request)
         method = call.method
         find = self._remembered if len(call.path) <= _REMEMBERED_CHARACTERS else self._target
-        resource, call.name, call.item_id, call.suffix, call.subject, possible = find(
-            call.path, is_post=method == "POST"
-        )
-        exchange.resource = resource
+        target = find(call.path, is_post=method == "POST")
+        resource, call.name, call.item_id, call.suffix, call.subject, possible, is_text = target
+        exchange.resource, exchange.metric = resource, resource.metric
         if call.credential or "Cookie" in call.request.headers:
             await self._authenticator.identify(call)
         if not possible:
@@ -150,6 +160,8 @@ class HttpRouter:
             return _without_handler(call, resource)
         operation, handler = route
         _authorize(call, operation)
+        if not is_text:
+            raise FeedError(Condition.BAD_REQUEST, "names and ids cannot hold characters that XML cannot carry")
         if call.session_id or operation.guests:
             await self._authenticator.check_form(call)
         return await handler(call)
@@ -158,28 +170,18 @@ class HttpRouter:
 @dataclass(slots=True)
 class _Exchange:
     """A request on its way through the router. `call` and `resource` are None if the request failed before them.
-    `outcome` labels it in the metrics."""
+    `outcome` labels it in the metrics, and `metric` its operation, also in the log."""
 
     request: web.BaseRequest
     call: HttpCall | None = None
     resource: Resource | None = None
     outcome: str = "ok"
+    metric: str = "unread"
 
-    @property
-    def metric(self) -> str:
-        """The label of the operation in the metrics and in the log."""
-        return "unread" if self.resource is None else self.resource.metric
-
-
-async def _guarded(exchange: _Exchange, work: Awaitable[T]) -> T | Reply:
-    """The result of the work, or the response to its failure. Raises ConnectionError."""
-    try:
-        return await work
-    except ConnectionError:
-        raise
-    except Exception as error:  # noqa: BLE001 - the one boundary: nothing else may reach aiohttp
-        anonymous = exchange.call is None or exchange.call.actor is ANONYMOUS
-        reply, exchange.outcome = failure_reply(error, exchange.metric, anonymous=anonymous)
+    def failure(self, error: Exception) -> Reply:
+        """The response to a failure, which becomes the outcome."""
+        anonymous = self.call is None or self.call.actor is ANONYMOUS
+        reply, self.outcome = failure_reply(error, self.metric, anonymous=anonymous)
         return reply
 
 
@@ -190,27 +192,32 @@ async def _response(exchange: _Exchange, answered: Answered, pages: PageWriter) 
         return ALREADY_SENT
     if isinstance(answered, web.StreamResponse):
         return answered
-    reply = _unsent(exchange, answered)
+    reply = answered
     if isinstance(reply, Problem):
         if exchange.resource is not None and exchange.resource.plain_errors:
             reply = as_text(reply)
         elif call is not None:
             reply = pages.problem(call, reply)
-    return await _send(exchange.request, reply)
+    _check_unsent(exchange.request)
+    # aiohttp's own writer takes 10 us more. It writes the other responses, and adds the headers of the connection.
+    if exchange.request.method != "GET" or not write_at_once(exchange.request, reply):
+        return reply.response()
+    await exchange.request.writer.drain()
+    return ALREADY_SENT
 
 
 def _last_response(exchange: _Exchange, problem: Reply) -> web.StreamResponse:
     """The response to a request whose response cannot be written: the problem as JSON, and the connection ends."""
-    response = _unsent(exchange, problem).response()
+    _check_unsent(exchange.request)
+    response = problem.response()
     response.force_close()
     return response
 
 
-def _unsent(exchange: _Exchange, reply: Reply) -> Reply:
-    """The same reply. Raises ConnectionResetError if a part of another response was sent already."""
-    if has_begun(exchange.request):
+def _check_unsent(request: web.BaseRequest) -> None:
+    """Raises ConnectionResetError if a part of a response was sent already."""
+    if has_begun(request):
         raise ConnectionResetError("a response that had begun cannot be finished")
-    return reply
 
 
 def _target_of(resource: Resource, values: Mapping[str, str]) -> Target:
@@ -220,7 +227,8 @@ def _target_of(resource: Resource, values: Mapping[str, str]) -> Target:
         subject = next((decode_value(values[part]) for part in ("jid", "token") if part in values), "")
     except FeedError:
         return Target(resource, possible=False)
-    return Target(resource, name, item_id, values.get("suffix", ""), subject)
+    is_text = is_xml_text(f"{name}{item_id}{subject}")
+    return Target(resource, name, item_id, values.get("suffix", ""), subject, is_text=is_text)
 
 
 def _authorize(call: HttpCall, operation: Operation) -> None:
@@ -240,21 +248,6 @@ def _authorize(call: HttpCall, operation: Operation) -> None:
             raise FeedError(Condition.NOT_AUTHORIZED, text)
         if call.token is not None:
             call.require(operation.scope, call.name)
-    if not is_xml_text(f"{call.name}{call.item_id}{call.subject}"):
-        raise FeedError(Condition.BAD_REQUEST, "names and ids cannot hold characters that XML cannot carry")
-
-
-async def _send(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
-    """Writes a response to GET at once if the connection stays open: aiohttp's own writer takes 10 us more.
-
-    The other responses go through aiohttp, which adds the headers of the connection.
-    """
-    write = early_writer(request) if request.method == "GET" else None
-    if write is None:
-        return reply.response()
-    write(reply.raw())
-    await request.writer.drain()
-    return ALREADY_SENT
 
 
 def _segment(resource: Resource) -> str:

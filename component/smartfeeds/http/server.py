@@ -49,7 +49,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class HttpConnection(RequestHandler):
     """One connection. It is rejected with 429 and closed at once if there are too many."""
 
-    __slots__ = ("_first", "_listener", "_unread_bytes", "address", "answered", "stalled_bytes", "stalled_since")
+    __slots__ = ("_first", "_listener", "address", "answered", "stalled_bytes", "stalled_since", "unread_bytes")
 
     def __init__(self, listener: "HttpListener", **options: object) -> None:
         super().__init__(listener.server, **options)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ class HttpConnection(RequestHandler):
         self._first: asyncio.TimerHandle | None = None
         self.address = ""
         self.answered = False
-        self._unread_bytes = 0
+        self.unread_bytes = 0
         self.stalled_bytes = 0
         self.stalled_since = 0.0
 
@@ -86,16 +86,11 @@ class HttpConnection(RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Reads the rest of a refused body up to LINGER_BYTES."""
         if self.answered:
-            self._unread_bytes += len(data)
-            if self._unread_bytes > LINGER_BYTES and self.transport is not None:
+            self.unread_bytes += len(data)
+            if self.unread_bytes > LINGER_BYTES and self.transport is not None:
                 self.transport.close()
                 return
         super().data_received(data)
-
-    def begin(self) -> None:
-        """Notes that a request is handled; its body may be long."""
-        self.answered = False
-        self._unread_bytes = 0
 
     def handle_error(
         self,
@@ -187,7 +182,8 @@ class HttpListener:
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         assert isinstance(connection, HttpConnection)
-        connection.begin()
+        connection.answered = False  # the body of the request may be long
+        connection.unread_bytes = 0
         try:
             return await self._handler(request)
         finally:

@@ -158,7 +158,8 @@ class LocatedNode:
         """Raises FeedError if the actor may not retrieve items of the view."""
         if not self.access.may_read:
             self.access.check_read()
-        self.check_view()
+        if self.view.sync:
+            self.check_view()
 
 
 def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:

@@ -30,8 +30,9 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     whole = tuple([item for item in items if not item.damaged])
     page = Page(request.node, whole, result_set, node.options.shows_publisher)
     outline = outline_of(tx, node.name) if request.outline else b""
+    origins = origins_of(tx, context, node) if view.sync else ()
     if not items:
-        return FeedPage(node, view, version, public, page, origins=origins_of(tx, context, node, view), outline=outline)
+        return FeedPage(node, view, version, public, page, origins=origins, outline=outline)
     before = None
     if request.both_sides:
         edge = Edge(key_of(view.order, items[0]), items[0].item_no - 1)
@@ -45,7 +46,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         newer=_newer(tx, node, view, page_plan, items) if more is None else more,
         older=before is not None,
         before_us=None if before is None else key_of(view.order, before),
-        origins=origins_of(tx, context, node, view),
+        origins=origins,
         local_files=context.hooks.local_files_of(tx, context, node, whole) if request.local else (),
         outline=outline,
     )
@@ -65,7 +66,7 @@ def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
     """The node of exactly this name, and the view. Raises FeedError(ITEM_NOT_FOUND)."""
     node = tx.node(request.node)
     access = access_of(tx, context, node, request.actor) if node is not None else None
-    if node is None or access is None or not access.knows_node:
+    if node is None or access is None or not (access.may_read or access.knows_node):
         raise no_such_node(tx, request.node)
     if not request.view:
         return LocatedNode(node, BARE if request.stock else SMART, access)
@@ -75,13 +76,11 @@ def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
     return LocatedNode(node, view, access)
 
 
-def origins_of(tx: ReadTx, context: Context, node: Node, view: View) -> tuple[FeedOrigin, ...]:
+def origins_of(tx: ReadTx, context: Context, node: Node) -> tuple[FeedOrigin, ...]:
     """The feeds elsewhere that fill a node, for readers of sync data, who may follow them too (FS-021, SSE-015).
 
     An address with a secret of the operator is left out: without the secret it would lead nowhere.
     """
-    if not view.sync:
-        return ()
     origins = [FeedOrigin(one.address, one.title) for one in context.hooks.origins_of(tx, node.name) if one.shown]
     return tuple(one for one in origins if without_secrets(one.address) == one.address)
 

@@ -4,8 +4,9 @@ Implements XEP-0060 6.5 with XEP-0059 and XEP-0413 (xep-map 184 to 229) and the 
 count and its index come from one snapshot.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -168,14 +169,16 @@ def page_between(
         return PageRead((), ResultSet(_count(tx, node, view)))
     window = Slice(view, page_plan.limit, after, before, page_plan.newest, page_plan.offset)
     # With the item before a page of the newest items, the page says how many items have the key of its first one.
-    look_back = window.newest and _shows_all(node, view)
-    items, ended, older_us = _read_items(tx, context, node, window, rows, look=look_back if window.newest else look)
+    shows_all = _shows_all(node, view)
+    items, ended, older_us = _read_items(tx, context, node, window, rows, look=shows_all if window.newest else look)
     whole = ended and after is before is None and not page_plan.offset
     count = len(items) if whole else _count(tx, node, view)
     if not items:
         return PageRead((), ResultSet(count))
     index = None if look or not (page_plan.index or view.smart) else _index(tx, node, window, items, count)
-    first, last = _uids(tx, node, window, page_plan, items, older_us, spans=context.policy.span_cursors)
+    find = partial(_cursor_in, tx, node.node_no, view.order, items, older_us, shows_all=shows_all)
+    spans = context.policy.span_cursors and page_plan.spans and not view.smart
+    first, last = _uids(find, len(items) - 1, spans=spans)
     if page_plan.descending:
         items.reverse()
         first, last = last, first
@@ -405,29 +408,23 @@ def _index(tx: ReadTx, node: Node, window: Slice, items: list[Item], count: int 
     return tx.bounded_count(node.node_no, window.view, before=before)
 
 
-def _uids(
-    tx: ReadTx,
-    node: Node,
-    window: Slice,
-    page_plan: PagePlan,
-    items: list[Item],
-    older_us: int | None,
-    *,
-    spans: bool,
-) -> tuple[str, str]:
-    """The positions of the first and the last item of a page. `older_us` is that of `_ItemsRead`."""
-    first = _cursor_in(tx, node, window.view, items, 0, older_us)
-    if len(items) == 1:
+def _uids(cursor_at: Callable[[int], str], last_place: int, *, spans: bool) -> tuple[str, str]:
+    """The positions of the first and the last item of a page."""
+    first = cursor_at(0)
+    if not last_place:
         return f"cursor:{first}", f"cursor:{first}"
-    last = _cursor_in(tx, node, window.view, items, len(items) - 1, older_us)
-    if spans and page_plan.spans and not window.view.smart:
+    last = cursor_at(last_place)
+    if spans:
         return f"cursor:{first}{SPAN}{last}", f"cursor:{last}{SPAN}{first}"
     return f"cursor:{first}", f"cursor:{last}"
 
 
-def _cursor_in(tx: ReadTx, node: Node, view: View, items: list[Item], place: int, older_us: int | None) -> str:
-    """The cursor of an item of a page. If the page has all items with its key up to it, the store is not asked."""
-    key, item = _KEYS[view.order], items[place]
+def _cursor_in(
+    tx: ReadTx, node_no: int, order: Order, items: list[Item], older_us: int | None, place: int, *, shows_all: bool
+) -> str:
+    """The cursor of an item of a page. If the page has all items with its key up to it, the store is not asked.
+    `older_us` is that of `_ItemsRead`."""
+    key, item = _KEYS[order], items[place]
     key_us = key(item)
     start = place
     while start and key(items[start - 1]) == key_us:
@@ -435,10 +432,11 @@ def _cursor_in(tx: ReadTx, node: Node, view: View, items: list[Item], place: int
     # Right before the page is an item with another key, or nothing.
     begins = start or (older_us is not None and older_us < key_us)
     # The id of a damaged item may be damaged, too.
-    if not begins or not _shows_all(node, view) or item.damaged or (start < place and _damaged(items[start:place])):
-        return cursor_of(tx, node.node_no, view.order, item)
-    return format_cursor(view.order, key_us, [each.id for each in items[start : place + 1]])
-
-
-def _damaged(items: list[Item]) -> bool:
-    return any(item.damaged for item in items)
+    if not (begins and shows_all) or item.damaged:
+        return cursor_of(tx, node_no, order, item)
+    if start == place:
+        return format_cursor(order, key_us, [item.id])
+    group = items[start : place + 1]
+    if any(each.damaged for each in group):
+        return cursor_of(tx, node_no, order, item)
+    return format_cursor(order, key_us, [each.id for each in group])

@@ -81,8 +81,8 @@ BUDGETS = {
     notified_publishes: Budget(160, 37, 1.0),
     subscribes: Budget(133, 31, 2.2),
     creates: Budget(93, 27, 2.2),
-    pages: Budget(138, 29, 1.0),
-    lists: Budget(517, 26, 3.0),
+    pages: Budget(140, 28, 1.0),
+    lists: Budget(217, 25, 3.0),
     notifications: Budget(21, 4, 0.0),
 }
 

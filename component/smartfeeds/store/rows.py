@@ -53,6 +53,7 @@ CORRUPT = "corrupt; stop the service, keep a copy of the file and restore a back
 _CHANGE, _NOTIFY = ITEM_COLUMNS.index("change"), ITEM_COLUMNS.index("notify")
 _LEFT = Item._fields.index("left")
 _LOW = 0xFFFF_FFFF
+_new = tuple.__new__
 _STATE = Subscription._fields.index("state") - 1
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 _KINDS = {kind.value: kind for kind in NodeKind}
@@ -145,13 +146,16 @@ def to_node(row: Row) -> Node:
     if not is_text or row[6] not in _STATES:
         raise StoreError(f"the name, creator or state of node {row[0]} in the database is {CORRUPT}")
     options = read_node_options(row[2], row[5])
-    return Node(row[0], name, options.kind, creator, row[4], options, _STATES[row[6]], *row[7:12])
+    # `Node(...)` would be a Python function for each node of a list.
+    return _new(Node, (row[0], name, options.kind, creator, row[4], options, _STATES[row[6]], *row[7:12]))
 
 
 def to_listed_node(row: Row) -> Node:
     """As `to_node`, also for a name or creator that no stanza can contain: a list with it would be an error."""
     node = to_node(row)
-    if not is_xml_text(node.name + node.creator):
+    text = node.name + node.creator
+    # All characters that can be printed can be in XML.
+    if not text.isprintable() and not is_xml_text(text):
         raise StoreError(f"the name or creator of node {node.node_no} in the database is {CORRUPT}")
     return node
 
@@ -165,9 +169,8 @@ def to_items(rows: Iterable[Row]) -> list[Item]:
     """Items from the columns ITEM."""
     # Names for all columns, because pages make fifty items at a time: a call with slices of the row takes 18 to 30 us
     # for them, this one 10 us. The checksums of 50 KB take 30 us. `Item(...)` would be a Python function for each.
-    new = tuple.__new__
     return [
-        new(
+        _new(
             Item,
             (
                 *(n, name, created, modified, payload, by, change == DELETED, revision, notify == 1),

@@ -4,7 +4,7 @@ See xep-map 1.5 and 22 to 46, and Smart Feeds, Feed Requirements (SF-112 to SF-1
 of requests, options and commands, so the service announces what it implements and nothing else.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ from smartfeeds.xmpp.caps import INFO_QUERY, Caps, CapsKey, DiscoInfo, Identity
 from smartfeeds.xmpp.commands import Command, CommandList, ListCommands, table_of
 from smartfeeds.xmpp.decode import ACTIONS
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
-from smartfeeds.xmpp.encode import attribute_bytes, encode_result_set, node_attribute
+from smartfeeds.xmpp.encode import attribute_bytes, encode_result_set, is_plain, node_attribute
 from smartfeeds.xmpp.forms import FormField, encode_form, option_field, parse_submit
 from smartfeeds.xmpp.side import XmppSide
 from smartfeeds.xmpp.stanza_side import StanzaSide
@@ -227,22 +227,26 @@ class Disco:
 
     def _nodes(self, answer: r.NodeList, _service: str) -> bytes:
         """Returns nodes at the domain, even if the request was sent to another address of ours (D21)."""
-        items = (_disco_item(self._info.domain, node.name, node.options.title) for node in answer.nodes)
-        return _items_query(None, *items, encode_result_set(answer.result_set))
+        items = _disco_items(self._info.domain, [(node.name, node.options.title) for node in answer.nodes])
+        return _items_query(None, items, encode_result_set(answer.result_set))
 
 
 def _refuse_set(_query: Element, _actor: Jid, _service: str) -> r.Request:
     raise FeedError(Condition.BAD_REQUEST, "discovery requests must be of type get")
 
 
-def _disco_item(jid: str, node: str, name: str) -> bytes:
-    name_attribute = b" name='%b'" % attribute_bytes(name) if name else b""
-    return b"<item jid='%b' node='%b'%b/>" % (attribute_bytes(jid), attribute_bytes(node), name_attribute)
+def _disco_items(jid: str, nodes: Sequence[tuple[str, str]]) -> bytes:
+    """Returns items at an address, with these nodes and names."""
+    if not is_plain("".join([node + name for node, name in nodes])):
+        nodes = [(attribute(node), attribute(name)) for node, name in nodes]
+    start = f"<item jid='{attribute(jid)}' node='"
+    items = [f"{start}{node}' name='{name}'/>" if name else f"{start}{node}'/>" for node, name in nodes]
+    return "".join(items).encode()
 
 
 def _command_list(answer: CommandList, service: str) -> bytes:
     """Returns the commands (XEP-0050 2.2; xep-map 46), at the address that the request was sent to."""
-    return _items_query(ns.COMMANDS, *(_disco_item(service, each.node, each.name) for each in answer.commands))
+    return _items_query(ns.COMMANDS, _disco_items(service, [(each.node, each.name) for each in answer.commands]))
 
 
 def _command_info(command: Command) -> bytes:

@@ -44,10 +44,15 @@ def envelope(kind: bytes, head: bytes, body: bytes) -> bytes:
 
 
 def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
-    """Returns items with their stored payloads in one join. Raises ForbiddenCharacterError."""
+    """Returns items with their stored payloads. Raises ForbiddenCharacterError."""
+    return b"".join(item_parts(items, show_publisher=show_publisher))
+
+
+def item_parts(items: Sequence[Item], *, show_publisher: bool) -> list[bytes]:
+    """Returns what `encode_items` joins."""
     parts: list[bytes] = []
     add = parts.append
-    safe = None if _is_plain("".join([item.id + item.publisher for item in items])) else attribute
+    safe = None if is_plain("".join([item.id + item.publisher for item in items])) else attribute
     for item in items:
         item_id, publisher = item.id, item.publisher if show_publisher else ""
         if safe is not None:
@@ -58,11 +63,11 @@ def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
     if parts:
         parts[0] = parts[0].removeprefix(b"</item>")
         add(b"</item>")
-    return b"".join(parts)
+    return parts
 
 
-def _is_plain(text: str) -> bool:
-    """Returns whether a text needs no escaping. One check for all ids of a page is faster than one per id."""
+def is_plain(text: str) -> bool:
+    """Returns whether a text needs no escaping. One check for all texts of a page is faster than one for each."""
     return text.isascii() and not text.encode().translate(None, _PLAIN)
 
 
@@ -88,7 +93,7 @@ def _pubsub(*parts: bytes, namespace: str = PUBSUB) -> bytes:
 def _page(page: r.Page) -> bytes:
     return _pubsub(
         b"<items node='%b'>" % attribute_bytes(page.node),
-        encode_items(page.items, show_publisher=page.show_publisher),
+        *item_parts(page.items, show_publisher=page.show_publisher),
         b"</items>",
         encode_result_set(page.result_set),
     )

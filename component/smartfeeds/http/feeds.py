@@ -212,7 +212,7 @@ class Feeds:
         self._poll_max_s = poll_max_s
         self._links = writing.links
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
-        self._pausing = asyncio.Lock()
+        self._making = asyncio.Lock()
         self._making_document = asyncio.Lock()
         self._busy_s = 0.0  # time spent on pages since the last pause
         self._shared = SharedWork(self._now)
@@ -335,17 +335,13 @@ class Feeds:
             async with self._making_document:
                 reply = await asyncio.to_thread(self._reply, request, answer)
         else:
-            # The lock is held during a pause. Then the waiting pages are made one in each turn of the event loop.
-            if self._pausing.locked():
-                async with self._pausing:
-                    pass
-            began_s = perf_counter()
-            reply = self._reply(request, answer)
-            self._busy_s += perf_counter() - began_s
-            if self._busy_s > PAUSE_EVERY_S:
-                async with self._pausing:
+            async with self._making:
+                began_s = perf_counter()
+                reply = self._reply(request, answer)
+                self._busy_s += perf_counter() - began_s
+                if self._busy_s > PAUSE_EVERY_S:
                     await asyncio.sleep(0)
-                self._busy_s = 0.0
+                    self._busy_s = 0.0
         self._cache.put(request, (answer.version, reply), request.size_bytes + reply.size_bytes)
         return reply
 

@@ -1,21 +1,18 @@
-"""Each feature is one folder and one line: without them nothing names it, and the types fit."""
+"""Each feature is one folder and one line, those that `tests/unit/test_without.py` leaves out."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from smartfeeds.features import FEATURES
+from support.without import QUICK, check_without, fill_cache
 
 
 @pytest.fixture(scope="module", autouse=True)
-def checked(root: Path) -> None:
-    """The cache of mypy, which makes the check of each copy short."""
-    subprocess.run([sys.executable, "-m", "mypy"], cwd=root, check=True)
+def _cache(root: Path) -> None:
+    fill_cache(root)
 
 
-@pytest.mark.parametrize("feature", [feature.name for feature in FEATURES])
+@pytest.mark.parametrize("feature", [feature.name for feature in FEATURES if feature.name not in QUICK])
 def test_feature_can_be_taken_away(feature: str, root: Path) -> None:
-    run = subprocess.run([root / "tools/without", feature], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout.splitlines()[-1:]) == (0, [f"without {feature}: everything else works"]), run
+    check_without(feature, root)

@@ -27,7 +27,6 @@ from store.values import read_payload
 from support.client import Client, ClientFactory, log_in
 from support.component import Component, Starter, own_or_shared, starting
 from support.effort import PROFILE, runs
-from support.features import FEATURE_NAMES
 from support.logs import LOGS
 from support.postgres import PostgresServer, running_postgres
 from support.postgres_store import EmptyDatabase
@@ -36,7 +35,7 @@ from support.standing import standing_tasks
 from support.stores import opened
 from support.web import Web, WebStarter, starting_web
 
-pytest_plugins = ["support.notes", "support.units"]
+pytest_plugins = ["support.needs", "support.notes", "support.units"]
 
 # Tests start hundreds of processes. A start costs 0.5 s more of processor time if it compiles all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -69,23 +68,17 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-# The features that `tools/without` has taken away. A name that begins with SMARTFEEDS_ would be that of a setting.
-_WITHOUT = frozenset(os.environ.get("WITHOUT_FEATURES", "").split(","))
 _ENGINE = os.environ.get("SMARTFEEDS_TEST_STORE", "sqlite")
 _CHOSEN = {"component", "web"}  # fixtures that the mark `shared` chooses
 # The fixtures that run programs of others, which may fail without a fault of ours.
 _REAL_SERVERS = {"prosody", "ejabberd", "server", "prosody_with_pubsub", "country", "postgres"}
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Gives tests with real servers a second try. The summary has each test that needed it, with its first failure.
 
-    Tests with the component of their file run in its event loop. In a copy without a feature (`tools/without`), tests
-    that need it are left out.
+    Tests with the component of their file run in its event loop.
     """
-    if left_out := [item for item in items if not _needs(item).isdisjoint(_WITHOUT)]:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if _needs(item).isdisjoint(_WITHOUT)]
     for item in items:
         if PROFILE == "nightly":
             item.add_marker(pytest.mark.timeout(2 * 3_600))
@@ -94,14 +87,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.flaky(reruns=1))
         if "shared_start" in names or (item.get_closest_marker("shared") and not _CHOSEN.isdisjoint(names)):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
-
-
-def _needs(item: pytest.Item) -> set[str]:
-    """The features that the marks of a test name. Raises UsageError if there is no such feature."""
-    names = {name for mark in item.iter_markers("needs") for name in mark.args}
-    if unknown := names - FEATURE_NAMES - _WITHOUT:
-        raise pytest.UsageError(f"{item.nodeid}: mark.needs: there is no feature {', '.join(sorted(unknown))}")
-    return names
 
 
 @pytest.fixture(autouse=True)

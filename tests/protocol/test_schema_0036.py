@@ -3,8 +3,6 @@
 `tests/data/schema-0036` has the database and the answers of that program.
 """
 
-# needs: accounts, bot, cloud, conflicts, hub, mirrors, pages, polling, prefetch, privacy
-
 import gzip
 import json
 from collections.abc import AsyncIterator
@@ -123,6 +121,7 @@ async def test_subscribers_go_on_where_they_were(web: Web) -> None:
     assert [message for message in await web.component.events(OTHER) if is_event(message)] == []
 
 
+@pytest.mark.needs("bot")
 async def test_follower_in_chat_goes_on(web: Web) -> None:
     """[OPS-091]"""
     await web.component.events("gina@example.org")
@@ -144,6 +143,7 @@ async def test_token_and_session_are_valid(web: Web) -> None:
     assert got.status == 201
 
 
+@pytest.mark.needs("cloud", "conflicts", "hub", "mirrors", "polling", "prefetch", "privacy")
 def test_lists_of_commands_are_those_of_before(database: Path) -> None:
     """[OPS-091] Every row of nodes, subscriptions, tokens, mirrors, sources, callbacks, conflicts and enclosures."""
     config = database.with_name("smartfeeds.toml")

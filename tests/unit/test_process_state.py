@@ -4,8 +4,6 @@ A database that several processes share makes every cache and every module-level
 right if another process writes? The tests read the source, so new state without an answer fails. A cache names the test
 in which another process changes what is cached. A feature names its own in `states.py` beside its tests.
 """
-# The tests in which another process changes what is cached are those of these features.
-# needs: accounts, administration, bot, cluster, pages, presence, privacy
 
 import ast
 from collections.abc import Iterator
@@ -260,7 +258,7 @@ def test_each_class_with_state_says_what_becomes_of_it() -> None:
     assert classes == set(STATES)
 
 
-@pytest.mark.needs("cluster")
+@pytest.mark.needs("accounts", "administration", "bot", "cluster", "presence", "privacy")
 def test_each_cache_names_its_test() -> None:
     """[TOP-013]"""
     tests = {state.test for state in STATES.values() if isinstance(state, Checked)}

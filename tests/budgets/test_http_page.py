@@ -43,7 +43,7 @@ async def test_an_item_on_event_streams_stays_within_its_budget(
 ) -> None:
     async with http_work(tmp_path, monkeypatch) as work:
         event = await work.of_events()
-    _assert_within(event, Budget(1744, 56, 15))
+    _assert_within(event, Budget(1627, 50, 16))
 
 
 def _assert_within(page: PageWork, budget: Budget) -> None:

@@ -287,7 +287,6 @@ class StoreModel(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.runner = asyncio.Runner()
         self.model = Model()
-        self.writes_behind = store is not None
         self.store = store or SqliteStore(Path(self.folder.name) / "s.db", read_payload)
         self.runner.run(self.store.open())
 
@@ -302,7 +301,7 @@ class StoreModel(RuleBasedStateMachine):
             return outcome
         assert isinstance(outcome, StoreError | RefusedError), outcome
         # A work that gives up may do so before the database has refused its writes.
-        if isinstance(outcome, RefusedError) or (self.writes_behind and work.give_up):
+        if isinstance(outcome, RefusedError) or work.give_up:
             return RefusedError
         return StoreError  # which subclass it is depends on the database
 

@@ -89,8 +89,9 @@ def fill(prefix: str, texts: list[str]) -> Any:
         feed = tx.add_node(node(f"{prefix}{FEED}"))
         for number, text in enumerate(texts):
             tx.add_node(node(f"{prefix}/{text}"))
-            # One key for all, so that cursors and groups compare the ids.
-            tx.put_item(feed.node_no, item(text, 7, f"by=a | {text}", publisher=text, sync_id=f"s{number}"))
+            # One key for all, so that cursors and groups compare the ids. A database may refuse the name later.
+            payload = f"by=a | {text}" if is_xml_text(text) else "by=a | "
+            tx.put_item(feed.node_no, item(text, 7, payload, publisher=text, sync_id=f"s{number}"))
             tx.set_affiliation(feed.node_no, text, Affiliation.MEMBER)
             # No JID has a character that XML forbids: a store reads it as damaged.
             if is_xml_text(text):

@@ -171,7 +171,8 @@ def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affi
 
 
 def _own_affiliation(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
-    return Affiliation.OWNER if is_admin(context.policy, actor) else tx.affiliation(node.node_no, actor.bare_text)
+    bare = actor.bare_text
+    return Affiliation.OWNER if bare in context.policy.admins else tx.affiliation(node.node_no, bare)
 
 
 def governor_of(tx: ReadTx, context: Context, node: Node) -> Node | None:

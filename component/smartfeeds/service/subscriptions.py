@@ -84,7 +84,8 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
         raise FeedError(Condition.NOT_SUBSCRIBED_READER, "subscribe to the node of the items first")
     if located.view.sync:
         located.check_view()
-    existing = current_subscription(tx, context, node.node_no, jid, located.view_text)
+    view = located.view_text
+    existing = current_subscription(tx, context, node.node_no, jid, view)
     if existing is None:
         if (error := _quota_error(tx, context, request.actor, located)) is not None:
             raise error
@@ -95,7 +96,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     sends_last = state is SubscriptionState.SUBSCRIBED and node.options.send_last_published_item != "never"
     if sends_last and (behind := index_first(tx, node, located.view)) is not None:
         return behind
-    subscription = _store(tx, context, located, request, jid, state, existing)
+    subscription = _store(tx, context, located, request, jid, view, state, existing)
     last = newest_item(tx, context, node, located.view) if sends_last else None
     if last is None:
         answer = Subscribed(_shown(subscription), node.kind)
@@ -111,6 +112,7 @@ def _store(
     located: LocatedNode,
     request: Subscribe,
     jid: str,
+    view: str,
     state: SubscriptionState,
     existing: Subscription | None,
 ) -> Subscription:
@@ -120,7 +122,7 @@ def _store(
     if request.options is not None or node.options.tempsub:
         options = _options(tx, context, node, jid, options, request.options)
     if existing is None:
-        subscription = begin(tx, context, node, _new_subscription(context, located, request, jid, state, options))
+        subscription = begin(tx, context, node, _new_subscription(context, node, request, jid, view, state, options))
     else:
         subscription = existing._replace(node_text=request.node or "", service=request.service, options=options)
         if state is existing.state:
@@ -176,15 +178,15 @@ def _options(
 
 def _new_subscription(
     context: Context,
-    located: LocatedNode,
+    node: Node,
     request: NodeRequest,
     jid: str,
+    view: str,
     state: SubscriptionState,
     options: FormFields,
 ) -> Subscription:
     """A subscription to store; only what is published after it is sent."""
-    node = located.node
-    address = node.node_no, jid, located.view_text, request.node or "", request.service
+    address = node.node_no, jid, view, request.node or "", request.service
     return Subscription(0, *address, state, node.last_modified_us, node.last_created_us, context.now_us, options)
 
 
@@ -322,8 +324,9 @@ def _add_for_owner(
         options = _options(tx, context, node, str(jid), NO_OPTIONS, None)
     except FeedError:
         return []
-    current_subscription(tx, context, node.node_no, str(jid), located.view_text)
-    new = _new_subscription(context, located, request, str(jid), SubscriptionState.SUBSCRIBED, options)
+    view = located.view_text
+    current_subscription(tx, context, node.node_no, str(jid), view)
+    new = _new_subscription(context, node, request, str(jid), view, SubscriptionState.SUBSCRIBED, options)
     subscription = begin(tx, context, node, new)
     if not own:
         tell(tx, context, node, subscription, subscription.jid)

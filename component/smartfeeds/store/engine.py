@@ -152,6 +152,9 @@ class Engine(Protocol):
     def add(self, table: Table, values: Sequence[object]) -> int:
         """Adds a row whose key the database assigns. Returns the key."""
 
+    def insert(self, table: Table, values: Sequence[object]) -> None:
+        """Adds a row with its key. The engine may send it later, as with `run`, and behind new rows of nodes."""
+
     def add_many(self, table: Table, rows: Sequence[Sequence[object]]) -> None:
         """Adds rows whose keys the database assigns, ascending."""
 

@@ -178,6 +178,9 @@ class PostgresEngine:
         except _ERRORS as error:
             raise self._error(error) from error
 
+    def insert(self, table: Table, values: Sequence[object]) -> None:
+        self.run(table.insert, values)
+
     def merged(self, selects: Sequence[str], key: str, direction: Direction) -> str:
         if not direction:
             return " UNION ".join(selects)

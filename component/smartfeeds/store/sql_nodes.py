@@ -457,7 +457,7 @@ class NodeWrites(TallyWrites, NodeReads):
         self._differences[_LISTED] += listed
         self.count_for(NODES_BY, node.creator, 1)
         if owner:
-            self.db.run(AFFILIATION.insert, (node_no, owner, "owner", None if listed else node.name))
+            self.db.insert(AFFILIATION, (node_no, owner, "owner", None if listed else node.name))
         node = node._replace(node_no=node_no, state=NodeState.LIVE, total=0, live=0, audience=audience)
         self._remember_new(NodeRow(node, 0, *NOWHERE, stale=False))
         return node

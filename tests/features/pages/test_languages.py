@@ -22,7 +22,7 @@ from support.routes import TABLE, document
 from support.versions import B1, version
 from support.web import Got, Web
 
-pytestmark = pytest.mark.needs("administration", "authoring", "bot", "conflicts")
+pytestmark = pytest.mark.needs("administration", "authoring", "bot", "conflicts", "mirrors", "prefetch")
 
 GERMAN = gettext.translation(DOMAIN, LOCALE, ["de"])
 SHOWN_ATTRIBUTES = ("aria-label", "title", "placeholder", "alt")

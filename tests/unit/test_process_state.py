@@ -141,7 +141,7 @@ PURE = of_features("PURE") | {
     "service.networks": {"network_of"},
     "service.syncing": {"endpoint", "is_own_endpoint"},
     "store.postgres_engine": {"_returning"},
-    "store.postgres_pipeline": {"_combined", "_numbered"},
+    "store.postgres_pipeline": {"_numbered"},
     # The log of a process has each damaged subscription once.
     "store.rows": {"_log_damaged", "_log_damaged_row", "read_node_options", "read_options"},
     "store.sql_items": {"_ordered"},

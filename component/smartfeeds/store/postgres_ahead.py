@@ -3,7 +3,8 @@
 For writes, the first statement locks all nodes in the order of their numbers. So groups of several processes that
 publish to the same feeds wait for each other and never deadlock (PG-039). The other statements run after it: a
 transaction of writes is READ COMMITTED, so they see what was committed while it waited, and affiliations and items
-change only under the lock. Numbers of items are drawn after it too, because they must grow within a feed (PG-041).
+change only under the lock. Keys of new items and subscriptions are drawn after it too, because they must grow within a
+feed (PG-041).
 """
 
 from collections import defaultdict
@@ -16,7 +17,7 @@ from smartfeeds.store.engine import AheadRows
 from smartfeeds.store.postgres_pipeline import Statement
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import KEYS, digest
-from smartfeeds.store.sql_tables import ITEM_ROW, NODE_COLUMNS, NODE_ROW
+from smartfeeds.store.sql_tables import ITEM, ITEM_ROW, NODE, NODE_COLUMNS, NODE_ROW, SUBSCRIPTION
 from smartfeeds.store.sql_tallies import BLOCKS, SUM, quota_counts
 
 _NODES = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ANY(CAST(? AS text[]))"
@@ -64,7 +65,10 @@ _WILDCARDS = (
     f"SELECT n.node_no, x.has FROM unnest(CAST(? AS text[])) AS t (name){_HERE}"
     " (SELECT EXISTS (SELECT 1 FROM facet WHERE node_no = n.node_no AND facet = ?) AS has) AS x"
 )
-_NUMBERS = "SELECT nextval('item_item_no_seq') FROM generate_series(1, ?)"
+_NEW_KEYS = {
+    table.name: f"SELECT nextval('{table.name}_{table.key}_seq') FROM generate_series(1, ?)"
+    for table in (NODE, ITEM, SUBSCRIPTION)
+}
 
 
 def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool) -> AheadRows:
@@ -74,7 +78,6 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
     ids = sorted({(name, item_id) for touch in touches for name in touch.names for item_id in touch.item_ids})
     limits = _group_limits(touches)
     feeds = sorted({touch.feed for touch in touches if touch.feed})
-    new_items = sum(touch.new_items for touch in touches) if lock else 0
     subscribers = sorted({(name, touch.jid) for touch in touches if touch.subscribes for name in touch.names})
     # Without the locks of quotas, other processes may change these counts at any time.
     counts = sorted({name for touch in touches if touch.quota_of for name in quota_counts(touch)}) if lock else []
@@ -96,8 +99,9 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
         statements[_SUBSCRIBED] = _SUBSCRIBED, _columns(subscribers)
     if counts:
         statements[_SUMS] = _SUMS, (counts,)
-    if new_items:
-        statements[_NUMBERS] = _NUMBERS, (new_items,)
+    new_rows = _new_rows(touches) if lock else {}
+    for table, number in new_rows.items():
+        statements[table] = _NEW_KEYS[table], (number,)
     rows = defaultdict(list, zip(statements, session.execute_all(list(statements.values())), strict=True))
 
     node_nos = {str(row[_NAME]): int(row[0]) for row in rows[_NODES]}
@@ -127,8 +131,17 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
         - {(row[0], row[1]) for row in rows[_SUBSCRIBED]},
         sums=[(row[0], int(row[1])) for row in rows[_SUMS]],
         wildcards=[(row[0], row[1]) for row in rows[_WILDCARDS] if row[0] in numbers],
-        item_nos=sorted(int(row[0]) for row in rows[_NUMBERS]),
+        new_keys={table: sorted(int(row[0]) for row in rows[table]) for table in new_rows},
     )
+
+
+def _new_rows(touches: Sequence[Touch]) -> dict[str, int]:
+    """Returns how many rows these touches may add, by the name of the table."""
+    subscriptions = sum(touch.subscribes for touch in touches)
+    nodes = sum(bool(touch.quota_of) for touch in touches) - subscriptions
+    items = sum(touch.new_items for touch in touches)
+    counts = {NODE.name: nodes, ITEM.name: items, SUBSCRIPTION.name: subscriptions}
+    return {table: count for table, count in counts.items() if count}
 
 
 def _group_limits(touches: Sequence[Touch]) -> dict[tuple[Order, str, int], int]:

@@ -22,7 +22,7 @@ from smartfeeds.store.postgres_errors import has_rolled_back, postgres_error, sq
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.postgres_state import STATEMENTS, to_state
 from smartfeeds.store.rows import STATES
-from smartfeeds.store.sql_tables import ITEM, Table
+from smartfeeds.store.sql_tables import Table
 from smartfeeds.store.sql_tallies import BLOCKS, QUOTAS
 
 STATEMENT_STEPS = 50  # a statement costs as much as two rows
@@ -56,7 +56,11 @@ class PostgresEngine:
         self._has_changed = False
         self._left: int | None = None
         self._is_bounded = False
-        self._item_nos: deque[int] = deque()  # drawn under the locks of this transaction
+        # Drawn under the locks of this transaction, by the name of the table. So a new row costs no round trip.
+        self._new_keys: dict[str, deque[int]] = {}
+        # The texts that this transaction has locked for itself, and those that it shares.
+        self._locked: set[str] = set()
+        self._shared: set[str] = set()
 
     @property
     def has_failed(self) -> bool:
@@ -85,6 +89,7 @@ class PostgresEngine:
             result = work()
         except OverBudgetError:
             self._script("ROLLBACK TO SAVEPOINT bounded")
+            self._forget_locks()  # it releases those of the work
             return None
         finally:
             self._is_bounded = False
@@ -134,7 +139,19 @@ class PostgresEngine:
         self._session.queue(sql, (params,))
 
     def lock_text(self, text: str, *, shared: bool = False) -> None:
-        self._queue(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}({TEXT_LOCKS}, hashtext(?))", (text,))
+        self._lock_texts([text], shared=shared)
+
+    def _lock_texts(self, texts: Sequence[str], *, shared: bool = False) -> None:
+        """Locks texts in their order, except those that this transaction has locked."""
+        new = [text for text in texts if text not in self._locked and not (shared and text in self._shared)]
+        (self._shared if shared else self._locked).update(new)
+        if new:
+            lock = f"pg_advisory_xact_lock{'_shared' if shared else ''}({TEXT_LOCKS}, hashtext(text))"
+            self._queue(f"SELECT {lock} FROM unnest(CAST(? AS text[])) AS t (text)", (new,))  # noqa: S608 - a number
+
+    def _forget_locks(self) -> None:
+        self._locked.clear()
+        self._shared.clear()
 
     def look_ahead(self, touches: Sequence[Touch], *, writing: bool) -> AheadRows | None:
         # The works themselves find nothing for other texts, or say why they cannot be stored.
@@ -146,22 +163,21 @@ class PostgresEngine:
             # this lock, and may wait for a node.
             self.lock_text(BLOCKS, shared=True)
             # In their order, as the nodes: otherwise groups of several processes could wait for each other in a circle.
-            for jid in sorted({touch.quota_of for touch in touches if touch.quota_of}):
-                self.lock_text(QUOTAS + jid)
+            self._lock_texts([QUOTAS + jid for jid in sorted({touch.quota_of for touch in touches if touch.quota_of})])
         try:
             rows = look_ahead(self._session, touches, lock=writing)
         except _ERRORS as error:
             if self._is_over_budget(error):
                 raise OverBudgetError from error
             raise self._error(error) from error
-        self._item_nos.extend(rows.item_nos)
+        self._new_keys = {table: deque(keys) for table, keys in rows.new_keys.items()}
         return rows
 
     def add(self, table: Table, values: Sequence[object]) -> int:
-        if table is ITEM and self._item_nos:
-            item_no = self._item_nos.popleft()
-            self.run(table.insert, (item_no, *values))
-            return item_no
+        if keys := self._new_keys.get(table.name):
+            key = keys.popleft()
+            self.run(table.insert, (key, *values))
+            return key
         self._has_changed = True
         row = self.row(_returning(table.add, table.key), values)
         if row is None:  # a text with NUL
@@ -205,7 +221,8 @@ class PostgresEngine:
         self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def _begin(self, statement: str) -> None:
-        self._item_nos.clear()
+        self._new_keys = {}
+        self._forget_locks()
         self._has_changed = False
         self._session.finish_ending()
         try:

@@ -34,7 +34,9 @@ _ARRAYS: dict[type, tuple[str, int, int]] = {
     bytes: ("bytea", 1001, 17),
 }
 _NULL, _EIGHT = b"\xff\xff\xff\xff", b"\0\0\0\x08"  # lengths of elements
-_INSERT = re.compile(r"(INSERT INTO \w+ \([^()]*\)) VALUES \(\?(?:, \?)*\)")
+_INSERT = re.compile(
+    r"(INSERT INTO \w+ \(([^()]*)\)) VALUES \(\?(?:, \?)*\)( ON CONFLICT \(([^()]*)\) DO UPDATE SET [^?]*)?"
+)
 _numbers = count()
 
 
@@ -115,22 +117,30 @@ class PostgresPipeline:
 
 
 def combined(sql: str, rows: Sequence[Sequence[Any]]) -> Statement | None:
-    """Returns a statement that does for all rows of parameters what `sql` does for one; None if there is none.
+    """Returns a statement that does for all rows of parameters what `sql` does for each; None if there is none.
 
     It costs the server half as much for each row, and this process a fifth.
     """
-    columns = list(map(list, zip(*rows, strict=True)))
-    statement = _combined(sql, tuple(map(_element_of, columns)))
-    return None if statement is None else (statement, columns)
-
-
-@lru_cache(500)
-def _combined(sql: str, elements: tuple[type | None, ...]) -> str | None:
     insert = _INSERT.fullmatch(sql)
-    if insert is None or None in elements:
+    columns = list(map(list, zip(*rows, strict=True)))
+    elements = list(map(_element_of, columns))
+    if insert is None or not all(element is None or element in _ARRAYS for element in elements):
         return None
-    arrays = ", ".join([f"CAST(? AS {_ARRAYS[element][0]}[])" for element in elements if element])
-    return f"{insert[1]} SELECT * FROM unnest({arrays})"  # noqa: S608 - names of types
+    head, names, on_conflict, key = insert.groups("")
+    if key:
+        # A statement changes no row twice.
+        places = [names.split(", ").index(name) for name in key.split(", ")]
+        if len({tuple(row[place] for place in places) for row in rows}) < len(rows):
+            return None
+    # A column without values has no type here. NULL has that of the column.
+    values = ", ".join(["NULL" if element is None else f"c{place}" for place, element in enumerate(elements)])
+    typed = [(place, _ARRAYS[element][0]) for place, element in enumerate(elements) if element is not None]
+    arrays, aliases = (
+        ", ".join([f"CAST(? AS {name}[])" for _, name in typed]),
+        ", ".join([f"c{each}" for each, _ in typed]),
+    )
+    statement = f"{head} SELECT {values} FROM unnest({arrays}) AS t ({aliases}){on_conflict}"  # noqa: S608 - no values
+    return statement, [columns[place] for place, _ in typed]
 
 
 @lru_cache(4_096)
@@ -174,8 +184,8 @@ class _Array(Dumper):
 
 
 def _element_of(values: Sequence[Any]) -> type | None:
-    """Returns the type of the first value, None if there is none or no array has it."""
+    """Returns the type of the first value, a key of `_ARRAYS` if it is one; None if there is no value."""
     for value in values:
         if value is not None:
-            return next((element for element in _ARRAYS if isinstance(value, element)), None)
+            return next((element for element in _ARRAYS if isinstance(value, element)), type(value))
     return None

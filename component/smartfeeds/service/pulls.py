@@ -209,7 +209,7 @@ def _read_items(
     """The items of a page, as many as one stanza may carry.
 
     Steps of STEP_ITEMS avoid reading many items that do not fit into the stanza. `rows` are those of the first step if
-    they were read already. With `look` each step reads one more, so that it is known what follows.
+    they were read already. With `look` the last step reads one more, so that it is known what follows.
     """
     view, newest, limit_bytes = window.view, window.newest, context.policy.page_bytes
     after, before, offset = window.after, window.before, window.offset
@@ -218,10 +218,11 @@ def _read_items(
     items: list[Item] = []
     while True:
         step = min(STEP_ITEMS, window.limit - len(items))
+        looks = look and len(items) + step == window.limit
         if rows is None:
-            rows = tx.slice(node.node_no, Slice(view, step + look, after, before, newest, offset))
-        ended = len(rows) < step + look
-        more = rows.pop(0 if newest else -1) if look and not ended else None
+            rows = tx.slice(node.node_no, Slice(view, step + looks, after, before, newest, offset))
+        ended = len(rows) < step + looks
+        more = rows.pop(0 if newest else -1) if looks and not ended else None
         if view.sync or view.filtered or True in [item.damaged for item in rows]:
             rows = [shown(context, node, view, item) for item in rows]
         items = rows + items if newest else items + rows

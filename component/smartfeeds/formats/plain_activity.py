@@ -22,12 +22,15 @@ from smartfeeds.formats.plain import squeeze
 
 _START = ENTRY_START + b">"
 _END = b"</entry>"
+_IGNORED = frozenset(
+    {b"self", b"edit", b"via", b"related", b"replies", b"next", b"hub"}
+)  # links that JSON does not have
 # Canonical attributes are in alphabetical order. An element with other attributes or children is not plain.
 _CHILD = re.compile(
-    rb'<(?:(id|title|updated|published|summary|content)(?: type="(text|html)")?>([^<]*)</\1>'
+    rb'(<(?:(id|title|updated|published|summary|content)(?: type="(text|html)")?>([^<]*)</\2>'
     rb"|author><name>([^<]*)</name></author>"
     rb'|category(?: label="([^"]*)")?(?: scheme="([^"]*)")? term="([^"]*)"></category>'
-    rb'|link href="([^"]*)"(?: hreflang="[^"]*")?(?: rel="([a-z]*)")?(?: title="[^"]*")?(?: type="[^"]*")?></link>)'
+    rb'|link href="([^"]*)"(?: hreflang="[^"]*")?(?: rel="([^"]*)")?(?: title="[^"]*")?(?: type="[^"]*")?></link>))'
 )
 # As `format_datetime` writes it, and valid in every month.
 _SECOND = re.compile(
@@ -35,9 +38,10 @@ _SECOND = re.compile(
 ).fullmatch
 _REFERENCES = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&amp;", b"&"))  # the ampersand comes last
 _ESCAPES = ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\t", b"\\t"))  # the backslash comes first
-# The authors of most entries have written others. Longer names are not remembered, because clients choose them.
+# Most entries share their authors and categories with others. Longer ones are not remembered, because clients choose
+# them.
 _KNOWN_NAMES = 512
-_KNOWN_BYTES = 64
+_KNOWN_BYTES = 128
 # How two characters begin that JavaScript reads as ends of a line.
 _LINE_ENDS = b"\xe2\x80"
 
@@ -65,30 +69,30 @@ def _read(payload: bytes) -> _PlainEntry | None:
     # A character reference stands for white space, which few texts have and some members do not.
     if not payload.startswith(_START) or b"&#" in payload:
         return None
+    children = _CHILD.findall(payload, len(_START))
+    if sum([len(child[0]) for child in children]) != len(payload) - len(_START) - len(_END):
+        return None  # something is between them
     texts: dict[bytes, bytes] = {}
-    tags = []
+    tags: list[bytes] = []
     author = url = b""
     is_html = False
-    place = len(_START)
-    for child in _CHILD.finditer(payload, place):
-        if child.start() != place:
-            return None
-        place = child.end()
-        name, kind, text, person, label, scheme, term, href, rel = child.groups()
-        if name is not None:
+    for element, name, kind, text, person, label, scheme, term, href, rel in children:
+        if name:
             if name in texts or (kind == b"html" and name != b"content"):
                 return None
             texts[name] = text
             is_html = is_html or kind == b"html"
-        elif person is not None:
+        elif element.startswith(b"<a"):
             author = author or (_name(person) if len(person) <= _KNOWN_BYTES else _line(person))
-        elif term is not None:
-            tags += _tags(term, scheme or b"", label or b"")
-        elif rel in (b"enclosure", b""):
-            return None
-        elif rel in (None, b"alternate"):
+        elif element.startswith(b"<c"):
+            tag = (_known_tag if len(element) <= _KNOWN_BYTES else _tag)(term, scheme, label)
+            if tag:
+                tags.append(tag)
+        elif rel == b"alternate" or b" rel=" not in element:
             url = url or _address(href)
-    return _PlainEntry(texts, is_html, author, url, tags) if payload[place:] == _END else None
+        elif rel not in _IGNORED:
+            return None
+    return _PlainEntry(texts, is_html, author, url, tags)
 
 
 def _activity(item: Item, entry: _PlainEntry, *, comments: bool) -> bytes:
@@ -115,11 +119,16 @@ def _activity(item: Item, entry: _PlainEntry, *, comments: bool) -> bytes:
     return b"".join(parts)
 
 
-def _tags(term: bytes, scheme: bytes, label: bytes) -> list[bytes]:
-    """A category as JSON, if it has a term."""
+def _tag(term: bytes, scheme: bytes, label: bytes) -> bytes:
+    """A category as JSON; nothing for one without a term."""
     name, *others = (_json(_text(raw).strip()) for raw in (term, scheme, label))
     rest = _member(b"scheme", others[0]) + _member(b"label", others[1])
-    return [b'{"objectType":"category","displayName":%b%b}' % (name, rest)] if name else []
+    return b'{"objectType":"category","displayName":%b%b}' % (name, rest) if name else b""
+
+
+@lru_cache(_KNOWN_NAMES)
+def _known_tag(term: bytes, scheme: bytes, label: bytes) -> bytes:
+    return _tag(term, scheme, label)
 
 
 def _member(name: bytes, value: bytes) -> bytes:

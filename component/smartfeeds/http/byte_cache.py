@@ -4,7 +4,7 @@ The bounds of all caches are in docs/operator.md. They hold only if `put` receiv
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -43,9 +43,15 @@ class ByteCache(Generic[Key, Value]):
 
     def put(self, key: Key, value: Value, size_bytes: int) -> None:
         """Stores a value of this size and replaces the former value of the key."""
-        former = self._values.pop(key, None)
-        self._values[key] = (value, size_bytes + ENTRY_BYTES)
-        self.size_bytes += size_bytes + ENTRY_BYTES - (former[1] if former is not None else 0)
+        self.put_all(((key, value, size_bytes),))
+
+    def put_all(self, entries: Iterable[tuple[Key, Value, int]]) -> None:
+        """Stores several values, as `put`."""
+        values = self._values
+        for key, value, size_bytes in entries:
+            former = values.pop(key, None)
+            values[key] = (value, size_bytes + ENTRY_BYTES)
+            self.size_bytes += size_bytes + ENTRY_BYTES - (former[1] if former is not None else 0)
         while self.size_bytes > self._limit_bytes:
             _, (_, dropped_bytes) = self._values.popitem(last=False)
             self.size_bytes -= dropped_bytes

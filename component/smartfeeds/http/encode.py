@@ -278,12 +278,11 @@ class Encoder:
     def _written(self, shape: str, items: Sequence[Item], write: Callable[[Item], bytes]) -> list[bytes]:
         """The items in a form, those of the cache and new ones. Two forms of an item have different shapes."""
         keys = [(shape, item.item_no, item.modified_us, item.id, item.left) for item in items]
-        entries = []
-        for key, item, entry in zip(keys, items, self._entries.get_all(keys), strict=True):
-            if entry is None:
-                entry = write(item)
-                self._entries.put(key, entry, len(entry))
-            entries.append(entry)
+        known = self._entries.get_all(keys)
+        entries = [write(item) if entry is None else entry for item, entry in zip(items, known, strict=True)]
+        if None in known:
+            rows = zip(keys, known, entries, strict=True)
+            self._entries.put_all((key, entry, len(entry)) for key, before, entry in rows if before is None)
         return entries
 
 

@@ -147,7 +147,7 @@ PURE = of_features("PURE") | {
     # The log of a process has each damaged subscription once.
     "store.rows": {"_log_damaged", "_log_damaged_row", "read_node_options", "read_options"},
     "store.sql_items": {"_ordered"},
-    "store.sql_nodes": {"_listed_statements"},
+    "store.sql_node_lists": {"_listed_statements"},
     "store.sqlite_engine": {"_of_rows"},
     "texts": {"_error_forms", "translation_of"},
     "worker_codec": {"_admitted", "_fields", "_slots"},

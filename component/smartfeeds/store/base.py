@@ -23,6 +23,7 @@ from smartfeeds.store.sql_blocks import BlockReads, BlockWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_files import FileReads
 from smartfeeds.store.sql_item_writes import ItemWrites
+from smartfeeds.store.sql_node_lists import NodeLists
 from smartfeeds.store.sql_people import PeopleReads, PeopleWrites
 from smartfeeds.store.sql_push import PushReads, PushWrites
 from smartfeeds.store.sql_records import RecordReads, RecordWrites
@@ -35,6 +36,7 @@ class ReadTx(
     BlockReads,
     FileReads,
     CountReads,
+    NodeLists,
     PeopleReads,
     PushReads,
     RecordReads,

@@ -16,9 +16,9 @@ from smartfeeds.core.view import Traits
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import xml
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
+from smartfeeds.formats.plain_entry import BODY_CHARACTERS, read_plain_entry
 from smartfeeds.formats.xml import Element, canonical_text
 
-BODY_CHARACTERS = 1_000  # a body is for reading in a chat, and goes out beside the whole payload
 ATOM_NS = "http://www.w3.org/2005/Atom"
 FEEDSYNC_NS = "http://feedsync.org/2007/feedsync"
 THREAD_NS = "http://purl.org/syndication/thread/1.0"
@@ -183,6 +183,9 @@ def _stored(payload: bytes) -> Element | None:
 
 def read_meta(payload: bytes) -> EntryMeta:
     """Returns the data that view filters and message bodies use. It is empty if the bytes contain no Atom entry."""
+    plain = read_plain_entry(payload)
+    if plain is not None:
+        return plain
     root = _stored(payload)
     if root is None or root.tag not in (ENTRY, FEED):
         return EntryMeta()

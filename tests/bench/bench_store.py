@@ -26,7 +26,7 @@ PAYLOAD += b"</content></entry>"[:14]
 IN_FLIGHT = 64
 
 
-def index_nothing(_payload: bytes) -> Traits:
+def index_nothing(_payload: bytes, *, words: bool = True) -> Traits:
     return Traits()
 
 

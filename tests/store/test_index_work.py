@@ -14,7 +14,7 @@ from store.values import add_feed, item, view
 
 STATEMENTS = ("rows", "row", "run", "run_many", "rows_of", "documents", "put_documents")
 # Of Python, for an entry with an author, two categories and a text. It was 115 when each item had its own statements.
-CALLS_EACH = 20
+CALLS_EACH = 21
 
 
 class CountingEngine:

@@ -748,7 +748,7 @@ async def test_item_whose_past_versions_hold_too_much_is_in_every_view(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     """[A-20] What is remembered of an item is bounded: then a view may show a needless tombstone, and lacks none."""
-    monkeypatch.setattr(f"smartfeeds.store.sql_item_writes.{bound}", 10)
+    monkeypatch.setattr(f"smartfeeds.store.versions.{bound}", 10)
     (found,) = await _edited(sqlite, [f"in=c{number} | w{number}" for number in range(40)])
     assert found.left
 

@@ -7,7 +7,7 @@ from smartfeeds.core.files import FeedFile, file_id_of
 from smartfeeds.core.filters import EntryMeta, entry_facets
 from smartfeeds.core.model import Item, Node, NodeKind, Subscription, SubscriptionState
 from smartfeeds.core.options import NodeOptions
-from smartfeeds.core.text import words
+from smartfeeds.core.text import words as words_of
 from smartfeeds.core.view import Traits, View, parse_view
 from smartfeeds.store.base import Work, WriteTx
 
@@ -29,13 +29,13 @@ class NamedWork(Work):
         pass
 
 
-def read_payload(payload: bytes) -> Traits:
+def read_payload(payload: bytes, *, words: bool = True) -> Traits:
     """An indexer for payloads like `by=alice in=news re=1 la=en | some words`: the store ignores the format."""
     head, _, text = payload.decode().partition("|")
     pairs = [pair.partition("=") for pair in head.split()]
     values = {kind: frozenset(value for name, _, value in pairs if name == kind) for kind in ("by", "in", "re", "la")}
     meta = EntryMeta(values["by"], values["in"], values["re"], language="".join(values["la"]))
-    return Traits(entry_facets(meta), words(text))
+    return Traits(entry_facets(meta), words_of(text) if words else frozenset())
 
 
 def node(name: str = "feed", kind: NodeKind = NodeKind.FEED, creator: str = "alice@example.org") -> Node:

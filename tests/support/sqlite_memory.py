@@ -8,12 +8,14 @@ from functools import cache
 from typing import TypeVar
 
 from smartfeeds.core.touches import Touch
+from smartfeeds.core.view import View
 from smartfeeds.errors import StoreError
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Again, ReadTx, Work, WriteTx
 from smartfeeds.store.batches import WriteBatches
 from smartfeeds.store.indexer import ReadAhead
+from smartfeeds.store.scan import Scan
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite_engine import SqliteEngine
 
@@ -116,6 +118,9 @@ class SqliteMemoryStore:
                 break
             work.rest = work.again.work
         asyncio.get_running_loop().call_soon(work.ended)
+
+    def new_scan(self, node_no: int, view: View) -> Scan:
+        return Scan(node_no, view, read_traits)
 
     async def index_some(self, limit: int) -> int:
         return await self.write(lambda tx: tx.index_some(limit))

@@ -85,6 +85,7 @@ STATES = of_features("STATES") | {
     "store.postgres_session.PostgresSession": LOCAL,
     "parts.Parts": LOCAL,
     "store.sql_counts.Counts": Checked(f"{CACHES}::test_count_of_a_view_includes_what_another_process_has_published"),
+    "store.sql_items.ItemReads": WORK,
     "store.sql_nodes.NodeReads": WORK,
     "store.sql_nodes.NodeWrites": WORK,
     "store.sql_tallies.TallyReads": WORK,

@@ -20,6 +20,9 @@ from smartfeeds.errors import Condition, FeedError
 
 MAX_FIELDS = 64
 
+# The names of rows in `core.filters.FILTERS` with their values, in the order of that table.
+Filters = tuple[tuple[str, frozenset[str]], ...]
+
 
 class Order(Enum):
     """The ordering key of a view. Every order is ascending: oldest first, newest last (R1)."""
@@ -65,7 +68,7 @@ class View:
 
     smart: bool = False
     order: Order = Order.MODIFIED
-    filters: tuple[tuple[str, frozenset[str]], ...] = ()
+    filters: Filters = ()
     sync: bool = False
     hides_tombstones: bool = field(init=False, repr=False, compare=False)
     filtered: bool = field(init=False, repr=False, compare=False)

@@ -10,7 +10,8 @@ from collections.abc import Collection
 from urllib.parse import quote, unquote
 
 from smartfeeds.core.filters import EntryMeta, entry_facets
-from smartfeeds.core.text import is_nss, is_xml_text, words
+from smartfeeds.core.text import is_nss, is_xml_text
+from smartfeeds.core.text import words as words_of
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.core.view import Traits
 from smartfeeds.errors import FeedError
@@ -217,10 +218,10 @@ def read_meta(payload: bytes) -> EntryMeta:
     )
 
 
-def read_traits(payload: bytes) -> Traits:
-    """The store's Indexer: the facets that filters compare and the words that a search finds."""
-    meta = read_meta(payload)
-    return Traits(entry_facets(meta), words(meta.text))
+def read_traits(payload: bytes, *, words: bool = True) -> Traits:
+    """The store's reader of payloads: the facets that filters compare and the words that a search finds."""
+    meta = (None if words else read_plain_entry(payload, texts=False)) or read_meta(payload)
+    return Traits(entry_facets(meta), words_of(meta.text) if words else frozenset())
 
 
 def text_of(root: Element, tag: str) -> str:

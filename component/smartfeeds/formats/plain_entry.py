@@ -35,16 +35,18 @@ _REFERENCES = (
 _HTML = frozenset({"html", "text/html"})
 
 
-def read_plain_entry(payload: bytes) -> EntryMeta | None:
-    """Returns what `atom.read_meta` returns for the canonical bytes of a plain entry, None for anything else."""
+def read_plain_entry(payload: bytes, *, texts: bool = True) -> EntryMeta | None:
+    """Returns what `atom.read_meta` returns for the canonical bytes of a plain entry, None for anything else. Without
+    `texts` the text and the body stay empty.
+    """
     if not (payload.startswith(_START) and payload.endswith(_END)) or payload.find(b"xmlns", len(_START)) >= 0:
         return None
     try:
         inner = payload[len(_START) : -len(_END)].decode()
     except UnicodeDecodeError:  # of a damaged database
         return None
-    texts = {"title": "", "summary": "", "content": ""}
-    unread = set(texts)
+    values = {"title": "", "summary": "", "content": ""}
+    unread = set(values) if texts else set()
     authors: set[str] = set()
     categories: set[str] = set()
     for person, parts, tag, attributes, text, other in _CHILD.findall(inner):
@@ -55,9 +57,9 @@ def read_plain_entry(payload: bytes) -> EntryMeta | None:
             unread.discard(tag)
             kind = _TYPE.search(attributes) if attributes else None
             if kind is None or (name := kind[1].strip().lower()) == "text":
-                texts[tag] = " ".join(text.split())
+                values[tag] = " ".join(text.split())
             elif name in _HTML:
-                texts[tag] = html_text(text)
+                values[tag] = html_text(text)
             else:
                 return None
         elif tag == "category":
@@ -71,8 +73,8 @@ def read_plain_entry(payload: bytes) -> EntryMeta | None:
     return EntryMeta(
         authors=frozenset(authors),
         categories=frozenset(categories),
-        text="\n".join(filter(None, texts.values())),
-        body=(texts["title"] or texts["summary"])[:BODY_CHARACTERS],
+        text="\n".join(filter(None, values.values())),
+        body=(values["title"] or values["summary"])[:BODY_CHARACTERS],
     )
 
 

@@ -15,7 +15,7 @@ from smartfeeds.core.attachment_names import GOVERNED
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.position import Cursor, cursors_in
 from smartfeeds.core.touches import Touch
-from smartfeeds.core.view import split_name
+from smartfeeds.core.view import Filters, split_name
 from smartfeeds.errors import StoreError
 from smartfeeds.service import (
     affiliations,
@@ -41,7 +41,7 @@ from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
 from smartfeeds.service.use_cases import UseCases
-from smartfeeds.store.base import Again, ReadTx, Store, Work, WriteTx, settle
+from smartfeeds.store.base import Again, ReadTx, Scan, Store, Work, WriteTx, settle
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
 T = TypeVar("T")
@@ -50,6 +50,10 @@ INDEXED = 100  # items that one transaction reads for the filter index: some 10 
 # Reads of filtered views take long. They only run in the writing connection, where all writes wait for them, if items
 # were published after each of so many attempts to bring the index up to date first.
 INDEX_TRIES = 8
+SCAN_STEP = 200  # items that one read judges for a scan: some 5 ms
+# Scans are kept while the index of their node is made, for clients that read page after page.
+KEPT_SCANS = 4
+KEPT_SCAN_S = 30.0
 
 
 _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
@@ -169,6 +173,7 @@ class FeedService:
         self._clock = clock
         self._new_id = new_id
         self._on_change = on_change
+        self._scans: dict[tuple[int, Filters], Scan] = {}  # by node and filters of the view
         self._changed: set[int] = set()  # nodes, since the last call of `on_change`
 
     def handle(self, request: r.Request) -> Awaitable[Answer]:
@@ -224,21 +229,35 @@ class FeedService:
     ) -> T:
         """Runs a use case as `read` does, with what it needs before: an index, or the removal of expired items."""
         tries = 0
+        scan: Scan | None = None
         while True:
-            first: WriteStep[object]
             try:
-                result = await self.store.read(lambda tx: work(tx, context), turn=turn, touch=touch)
+                result = await self.store.read(partial(_scanned, scan, work, context), turn=turn, touch=touch)
             except OverdueItems as overdue:
-                first = partial(expire, overdue=overdue)
-            else:
-                if not isinstance(result, IndexFirst):
-                    return result
-                tries += 1
-                if tries == INDEX_TRIES:
-                    # Each time an item was published between the index and the read, so both run in one transaction.
-                    return await self.write(_indexed(result.node_no, work), turn=turn)
-                first = _indexed(result.node_no, lambda _tx, _context: None)
-            await self.write(first, turn=turn)
+                await self.write(partial(expire, overdue=overdue), turn=turn)
+                continue
+            if isinstance(result, _MoreToScan):
+                continue
+            if not isinstance(result, IndexFirst):
+                if scan is not None:
+                    self._keep_scan(scan)
+                return result
+            tries += 1
+            if tries == INDEX_TRIES:
+                # Each time an item was published between the index and the read, so both run in one transaction.
+                return await self.write(_indexed(result.node_no, work), turn=turn)
+            scan = None
+            if await self.write(_indexed_unless_scanned(result), turn=turn) and result.view is not None:
+                scan = self._scans.pop((result.node_no, result.view.filters), None)
+                scan = scan or self.store.new_scan(result.node_no, result.view)
+
+    def _keep_scan(self, scan: Scan) -> None:
+        """Keeps a scan for the next page of its view. The next user continues it, and has it alone meanwhile."""
+        key = scan.node_no, scan.view.filters
+        self._scans[key] = scan
+        if len(self._scans) > KEPT_SCANS:
+            del self._scans[next(iter(self._scans))]
+        asyncio.get_running_loop().call_later(KEPT_SCAN_S, self._scans.pop, key, None)
 
     async def write(self, work: WriteStep[T], *, turn: str = "", touch: Touch | None = None) -> T:
         """Runs a use case that writes, each of its steps in a transaction of its own, and returns the answer of the
@@ -391,6 +410,34 @@ def _then(first: WriteStep[object], work: WriteStep[T]) -> WriteStep[T]:
     def step(tx: WriteTx, context: Context) -> MoreSteps[T]:
         result = first(tx, context)
         return MoreSteps(_then(result.step, work) if isinstance(result, MoreSteps) else work)
+
+    return step
+
+
+class _MoreToScan:
+    """The result of a read that has continued a scan, and must run again."""
+
+
+def _scanned(
+    scan: Scan | None, work: Callable[[ReadTx, Context], T | IndexFirst], context: Context, tx: ReadTx
+) -> T | IndexFirst | _MoreToScan:
+    """Continues a scan, and does a work in the transaction in which the scan is complete."""
+    if scan is not None:
+        complete = tx.scan_on(scan, SCAN_STEP)
+        if not complete:
+            return IndexFirst(scan.node_no) if complete is None else _MoreToScan()
+    return work(tx, context)
+
+
+def _indexed_unless_scanned(first: IndexFirst) -> WriteStep[bool]:
+    """Returns the steps that bring the filter index of a node up to date, or do nothing if a scan for the view is
+    shorter. The result is whether it is.
+    """
+
+    def step(tx: WriteTx, context: Context) -> bool | MoreSteps[bool] | IndexFirst:
+        if first.view is not None and tx.scan_is_shorter(first.node_no):
+            return True
+        return _indexed(first.node_no, lambda _tx, _context: False)(tx, context)
 
     return step
 

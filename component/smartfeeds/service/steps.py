@@ -21,9 +21,13 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class IndexFirst:
-    """The step has changed nothing and must run again when the filter index of this node is up to date."""
+    """The step has changed nothing and must run again when the filter index of this node is up to date.
+
+    A read of one filtered `view` may run again after a scan instead (`store.scan`).
+    """
 
     node_no: int
+    view: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +42,6 @@ WriteStep = Callable[[WriteTx, Context], T | MoreSteps[T] | IndexFirst]
 
 def index_first(tx: ReadTx, node: Node, view: View) -> IndexFirst | None:
     """Returns IndexFirst if the view has filters and the store has not indexed the newest items of the node yet."""
-    return IndexFirst(node.node_no) if view.filtered and not tx.index_current(node.node_no) else None
+    if not view.filtered or tx.index_current(node.node_no) or tx.is_scanned(node.node_no, view):
+        return None
+    return IndexFirst(node.node_no, view)

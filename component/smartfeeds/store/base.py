@@ -19,6 +19,8 @@ from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
+from smartfeeds.core.view import View
+from smartfeeds.store.scan import Scan as Scan
 from smartfeeds.store.sql_blocks import BlockReads, BlockWrites
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_files import FileReads
@@ -203,6 +205,9 @@ class Store(Protocol):
 
     def submit_write(self, work: Work) -> None:
         """Runs a work as `write` does. Raises StoreError if the store is closed."""
+
+    def new_scan(self, node_no: int, view: View) -> Scan:
+        """Returns a scan for the filters of a view, for `ReadTx.scan_on`."""
 
     async def index_some(self, limit: int) -> int:
         """Runs `WriteTx.index_some` in a transaction of its own, with payloads read before it. Raises StoreError."""

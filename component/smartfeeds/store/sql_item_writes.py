@@ -4,8 +4,7 @@ The feed is its own change log (SF-007): the filter index is brought forward in 
 themselves.
 
 The index remembers the versions that an item has had, because a view must show that an item has left it
-(`core.view.Standing`). Versions beyond `STATES` are joined into one. A joined version matches every view that any of
-its versions matches. So no item that has left a view is missing there; at worst a view shows a needless tombstone.
+(`store.versions`).
 """
 
 from collections.abc import Sequence
@@ -17,28 +16,18 @@ from smartfeeds.core.view import ANYTHING, NO_TRAITS, Traits, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.indexer import ReadAhead
-from smartfeeds.store.rows import STATES, NodeRow, checksum, digest, item_texts, item_values
+from smartfeeds.store.rows import NodeRow, checksum, digest, item_texts, item_values
 from smartfeeds.store.sql_files import FileWrites, refers
-from smartfeeds.store.sql_items import INDEX_ITEM_BYTES, SELECT_ITEM, WILDCARD, ItemReads
+from smartfeeds.store.sql_items import INDEX_ITEM_BYTES, SELECT_ITEM, ItemReads
 from smartfeeds.store.sql_tables import FACET, ITEM
-from smartfeeds.store.tokens import contains_text_of, index_tokens
-
-# Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
-# the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds
-# an edit took up to 50 ms; with 2,400,000 characters 1,140 ms, with 32,768 facets 290 ms. Eight versions of 7,000 words
-# fit, about what the default payload limit allows.
-PAST_TEXT = 600_000  # characters
-PAST_FACETS = 4_096
-# The text of one version beyond this counts as ANYTHING. A tsvector of PostgreSQL has at most 1,048,575 bytes of text.
-# A payload of the default limit never has more.
-VERSION_TEXT = 1_000_000  # characters
+from smartfeeds.store.tokens import index_tokens
+from smartfeeds.store.versions import with_version
 
 # A version that is replaced before the index has read it is read by the write that replaces it. A longer one counts as
 # ANYTHING instead: reading 60 KB of HTML takes 20 ms, and somebody who edits such an item again and again would take
 # most of the time of the writing connection.
 REPLACED_BYTES = 8_192
 _INDEX_CHUNK = 500
-_NO_TOKENS = frozenset[str]()
 
 # The tokens of versions, by item_no and number.
 Documents = dict[tuple[int, int], frozenset[str]]
@@ -232,20 +221,14 @@ class ItemWrites(FileWrites, ItemReads):
         rows: list[Row] = []
         changes: Documents = {}
         for item, version in versions:
-            tokens = index_tokens(node_no, version, digests)
-            if sum(map(len, tokens)) > VERSION_TEXT:
-                version, tokens = ANYTHING, index_tokens(node_no, ANYTHING, digests)
-            states = states_of.get(item.item_no, {})
-            changed = {0: tokens}
-            if states:
-                states, changed = self._past_states(node_no, states, documents_of[item.item_no], tokens)
-            for facet in version.facets:
-                key = digests[facet]
-                states[key] = states.get(key, 0) | 1
+            item_no = item.item_no
+            states, changed = with_version(
+                node_no, version, states_of.get(item_no, {}), documents_of.get(item_no, {}), digests
+            )
             for key, bits in states.items():
-                rows.append((node_no, key, item.modified_us, item.item_no, item.created_us, bits))
+                rows.append((node_no, key, item.modified_us, item_no, item.created_us, bits))
             for number, text in changed.items():
-                changes[item.item_no, number] = text
+                changes[item_no, number] = text
         if states_of:
             self.db.run_many(
                 "DELETE FROM facet WHERE node_no = ? AND item_no = ?", [(node_no, item_no) for item_no in states_of]
@@ -253,25 +236,3 @@ class ItemWrites(FileWrites, ItemReads):
         rows.sort()
         self.db.run_many(FACET.insert, rows)
         self.db.put_documents(changes)
-
-    def _past_states(
-        self, node_no: int, states: dict[bytes, int], documents: dict[int, str], tokens: frozenset[str]
-    ) -> tuple[dict[bytes, int], dict[int, frozenset[str]]]:
-        """Returns the facets of an item with the states of its past versions, and the documents that change, if the
-        next present version has these tokens.
-
-        A version is not remembered if the next version or a past version contains all of its tokens. If there are too
-        many versions, all past versions are joined into one. If their text is too long, the joined version is ANYTHING.
-        """
-        present = max(documents)
-        present_tokens = frozenset(documents[present].split())
-        if present_tokens <= tokens or states.get(WILDCARD, 0) > 1 or contains_text_of(documents, present_tokens):
-            past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}
-            return past, {present: tokens} if present_tokens != tokens else {}
-        if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:
-            past, joined = {WILDCARD: 2}, index_tokens(node_no, ANYTHING, {})
-        elif present == STATES - 1:
-            past, joined = dict.fromkeys(states, 2), frozenset(" ".join(documents.values()).split())
-        else:
-            return {facet: bits << 1 for facet, bits in states.items()}, {present + 1: tokens}
-        return past, {**dict.fromkeys(documents, _NO_TOKENS), 0: joined, 1: tokens}

@@ -3,26 +3,26 @@
 Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), and an edge is compared by both.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache, reduce
-from operator import or_
+from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, KeyRange, Slice
-from smartfeeds.core.view import ANYTHING, SMART, Order, Standing, Traits, View
+from smartfeeds.core.view import SMART, Filters, Order, Standing, View
 from smartfeeds.store.engine import Direction, Engine, Row
-from smartfeeds.store.rows import DELETED, KEYS, NodeRow, digest, prefixed, to_items
+from smartfeeds.store.rows import DELETED, KEYS, NodeRow, prefixed, to_items
+from smartfeeds.store.scan import SCAN_ITEMS, SCAN_LEAST, SCAN_SHARE, Scan
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads
 from smartfeeds.store.sql_tables import ITEM_ROW, ITEM_WITHOUT_SYNC
-from smartfeeds.store.tokens import index_tokens
+from smartfeeds.store.versions import WILDCARD, matching_states, with_version
 
 # Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items: a
 # step of 50 takes one item of the greatest size, whose 7,000 words take 5 ms, and all other writes wait for it.
 INDEX_ITEM_BYTES = 1_024
 SELECT_ITEM = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND"
 _LIVE = f"change < {DELETED}"
+_FETCHED = 500  # items of a scan in one statement
 _END_ITEMS = 2  # of a group that is read with a page: nearly every key has one item
-(WILDCARD,) = map(digest, ANYTHING.facets)
 
 
 def _earlier(one: Edge | None, other: Edge) -> Edge:
@@ -36,6 +36,10 @@ def _group_of(node_no: int, order: Order, key_us: int, limit: int) -> tuple[str,
     )
 
 
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
 def _columns(view: View) -> str:
     return ITEM_ROW if view.sync else ITEM_WITHOUT_SYNC
 
@@ -46,6 +50,12 @@ class ItemReads(NodeReads):
     def __init__(self, db: Engine) -> None:
         super().__init__(db)
         self._reads_ends = db.is_far
+        # The scans that are complete in this snapshot, by their node and the filters of their view.
+        self._scans: dict[tuple[int, Filters], Scan] = {}
+
+    def forget(self) -> None:
+        super().forget()
+        self._scans.clear()
 
     def item(self, node_no: int, item_id: str) -> Item | None:
         """Returns the item with this id, including tombstones."""
@@ -151,6 +161,9 @@ class ItemReads(NodeReads):
         return rows
 
     def _filtered_slice(self, node_no: int, page: Slice) -> list[Item]:
+        scan = self._scans.get((node_no, page.view.filters))
+        if scan is not None:
+            return self._scanned_page(node_no, page.view, scan.page(page))
         row = self._row(node_no)
         if row is None:
             return []
@@ -175,8 +188,23 @@ class ItemReads(NodeReads):
             item if row[0] or item.deleted else item._replace(left=True) for row, item in zip(rows, items, strict=True)
         ]
 
+    def _scanned_page(self, node_no: int, view: View, numbers: list[int]) -> list[Item]:
+        """Returns the items of a page that a scan has found, as `_filtered_slice`."""
+        scan = self._scans[node_no, view.filters]
+        items: dict[int, Item] = {}
+        for start in range(0, len(numbers), _FETCHED):
+            some = numbers[start : start + _FETCHED]
+            statement = f"SELECT {_columns(view)} FROM item WHERE node_no = ? AND item_no IN ({_marks(some)})"
+            items.update((item.item_no, item) for item in to_items(self.db.rows(statement, (node_no, *some))))
+        return [
+            item if item.deleted or scan.states(number) & 1 else item._replace(left=True)
+            for number, item in ((number, items[number]) for number in numbers)
+        ]
+
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         """Returns the number of items in a view, or of those up to an edge. O(1) for an unfiltered view and no edge."""
+        if view.filtered and (scan := self._scans.get((node_no, view.filters))) is not None:
+            return scan.count(view, before)
         row = self._row(node_no)
         if row is None:
             return 0
@@ -208,21 +236,83 @@ class ItemReads(NodeReads):
         if indexed and any(view.query for view in views):
             documents = self.db.documents([item.item_no]).get(item.item_no, {})
         publishers = row.node.options.shows_publisher
-        every = states.get(WILDCARD, 0)
+        standings = []
+        for view in views:
+            scan = self._scans.get((node_no, view.filters))
+            if scan is not None:
+                bits = scan.states(item.item_no)
+            else:
+                bits = matching_states(node_no, view, states, documents, publishers=publishers)
+            standings.append(_standing(view, item, bits))
+        return standings
 
-        def matching(view: View) -> int:
-            """Returns the states that match all filters."""
-            bits = -1
-            for alternatives in view.facets(publishers=publishers):
-                bits &= every | reduce(or_, (states.get(digest(facet), 0) for facet in alternatives))
-            if view.query and bits:
-                terms = [f" {token} " for token in index_tokens(node_no, Traits(words=view.query), {})]
-                present = max(documents, default=0)
-                matches = (number for number, text in documents.items() if all(term in text for term in terms))
-                bits &= every | sum(1 << present - number for number in matches)
-            return bits
+    def is_scanned(self, node_no: int, view: View) -> bool:
+        """Returns whether a scan has found the items of a filtered view in this snapshot, so that it needs no index."""
+        return (node_no, view.filters) in self._scans
 
-        return [_standing(view, item, matching(view)) for view in views]
+    def scan_is_shorter(self, node_no: int) -> bool:
+        """Returns whether reading all items of a node takes much less time than making the rest of its filter index."""
+        row = self._row(node_no)
+        if row is None or not row.stale or not SCAN_LEAST < row.node.total <= SCAN_ITEMS:
+            return False
+        behind = max(SCAN_LEAST, row.node.total // SCAN_SHARE)
+        statement = "SELECT 1 FROM item WHERE node_no = ? AND (modified_us, item_no) > (?, ?) LIMIT 1 OFFSET ?"
+        return self.db.row(statement, (node_no, row.indexed_us, row.indexed_no, behind)) is not None
+
+    def scan_on(self, scan: Scan, limit: int) -> bool | None:
+        """Judges the next items of a scan, up to `limit`. Returns whether all items of the node in this snapshot are
+        judged, so that filtered reads need no index; None if the scan cannot be used: items were added in the part that
+        it has read, or were removed, or the node shows its publishers since, or no longer.
+        """
+        node_no = scan.node_no
+        row = self._row(node_no)
+        if row is None or self.index_current(node_no):
+            return True
+        publishers = row.node.options.shows_publisher
+        if not scan.item_nos:
+            scan.publishers = publishers
+        items = self.slice(node_no, Slice(SMART, limit, after=scan.end))
+        if items:
+            scan.add(items, self._histories(row, scan, items))
+        if len(items) == limit:
+            return False
+        if scan.publishers is not publishers or len(scan.item_nos) != row.node.total:
+            return None
+        self._scans[node_no, scan.view.filters] = scan
+        return True
+
+    def _histories(self, row: NodeRow, scan: Scan, items: Sequence[Item]) -> dict[int, int]:
+        """Returns the states that match the filters of a scan, for the items whose past versions the index has."""
+        node_no = row.node.node_no
+        index_end = row.indexed_us, row.indexed_no
+        histories: dict[int, int] = {}
+        indexed = {item.item_no: item for item in items if (item.modified_us, item.item_no) <= index_end}
+        others = {item.item_no: item for item in items if item.item_no not in indexed}
+        # Of an item that the index has read, the present version is one of the states.
+        for part, least in ((indexed, 1), (others, 0)):
+            if not part:
+                continue
+            rows = self.db.rows(
+                f"SELECT DISTINCT item_no FROM facet WHERE node_no = ? AND item_no IN ({_marks(part)})"
+                " AND (states > ? OR facet = ?)",
+                (node_no, *part, least, WILDCARD),
+            )
+            numbers = [number for (number,) in rows]
+            if not numbers:
+                continue
+            states_of, documents_of = self._states_of(node_no, numbers), self.db.documents(numbers)
+            for number in numbers:
+                states, documents, item = states_of[number], documents_of.get(number, {}), part[number]
+                if not least:
+                    version = scan.version(item, words=True)
+                    states, changed = with_version(node_no, version, states, documents, {})
+                    texts = {key: f" {' '.join(tokens)} " for key, tokens in changed.items() if tokens}
+                    kept = {key: text for key, text in documents.items() if key not in changed}
+                    documents = {**kept, **texts}
+                histories[number] = matching_states(
+                    node_no, scan.view, states, documents, publishers=row.node.options.shows_publisher
+                )
+        return histories
 
     def _states_of(self, node_no: int, item_nos: Sequence[int]) -> dict[int, dict[bytes, int]]:
         """Returns the facets of items, each with the states that have it. Items that the index has never read are left

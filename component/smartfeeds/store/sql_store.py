@@ -5,9 +5,11 @@ from collections.abc import Callable
 from typing import Never, TypeVar, cast
 
 from smartfeeds.core.touches import Touch
+from smartfeeds.core.view import View
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Again, OpenMode, ReadTx, Work, WriteTx
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
+from smartfeeds.store.scan import Scan
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.work_queue import BatchRunner, WorkQueue
 
@@ -84,6 +86,9 @@ class SqlStore:
 
     def _refuse(self, _work: Work | None = None) -> Never:
         raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
+
+    def new_scan(self, node_no: int, view: View) -> Scan:
+        return Scan(node_no, view, self._indexer.reader)
 
     async def index_some(self, limit: int) -> int:
         payloads = await self.read(lambda tx: tx.unindexed(limit), turn=INDEX_TURN)

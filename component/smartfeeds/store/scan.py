@@ -1,0 +1,109 @@
+"""The items of a view, found by reading all items of the node instead of the filter index.
+
+Making the index of a large node takes much longer than reading the node once. So the first pages of a filtered view
+come from a scan, while the index is made.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from smartfeeds.core.model import Edge, Item, Slice
+from smartfeeds.core.view import NO_TRAITS, Order, Traits, View, version_traits
+from smartfeeds.store.indexer import TraitsReader
+from smartfeeds.store.rows import NOWHERE
+from smartfeeds.store.tokens import index_tokens
+from smartfeeds.store.versions import VERSION_TEXT
+
+# A larger node waits for its index: the items of a scan are in the memory, about 200 bytes each.
+SCAN_ITEMS = 100_000
+# Judging an item takes a quarter of the time that indexing it takes, and leaves nothing for the next page.
+SCAN_SHARE = 4
+SCAN_LEAST = 1_000  # items that are to be indexed; fewer are indexed in a tenth of a second
+_SHORT = 8_192  # bytes of a payload whose words are fewer than VERSION_TEXT in any case
+
+
+@dataclass(slots=True)
+class Scan:
+    """The items that the filters of a view select in a node, as far as the node was read: up to `end`.
+
+    A scan runs in several transactions. An item that changes between them moves behind the end, and is judged again.
+    """
+
+    node_no: int
+    view: View
+    reader: TraitsReader
+    end: Edge = field(default=Edge(*NOWHERE))
+    publishers: bool = False
+    item_nos: set[int] = field(default_factory=set)
+    # Of the items of the view: both keys, whether the item is deleted, and the states that match.
+    _items: dict[int, tuple[int, int, bool, int]] = field(default_factory=dict)
+    _lists: dict[tuple[Order, bool], list[tuple[int, int]]] = field(default_factory=dict)
+
+    def add(self, items: Sequence[Item], histories: Mapping[int, int]) -> None:
+        """Adds the next items of the node. `histories` has the matching states of those with past versions."""
+        self._lists.clear()
+        for item in items:
+            item_no = item.item_no
+            self.item_nos.add(item_no)
+            self._items.pop(item_no, None)
+            bits = histories.get(item_no)
+            if bits is None:
+                bits = self._matches(item)
+            if bits:
+                self._items[item_no] = item.modified_us, item.created_us, item.deleted, bits
+            self.end = Edge(item.modified_us, item_no)
+
+    def _matches(self, item: Item) -> bool:
+        is_short = len(item.payload) <= _SHORT
+        # Words take most of the time, and few items match other filters.
+        version = self.version(item, words=not is_short)
+        for alternatives in self.view.facets(publishers=self.publishers):
+            if not alternatives & version.facets:
+                return not is_short and self._is_too_long(version)
+        query = self.view.query
+        if query and is_short:
+            version = self.version(item, words=True)
+        return query <= version.words or (not is_short and self._is_too_long(version))
+
+    def version(self, item: Item, *, words: bool) -> Traits:
+        """Returns the present version of an item."""
+        content = NO_TRAITS if item.deleted else self.reader(item.payload, words=words)
+        return version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
+
+    def _is_too_long(self, version: Traits) -> bool:
+        """Returns whether the index has ANYTHING in place of a version."""
+        return sum(map(len, index_tokens(self.node_no, version, {}))) > VERSION_TEXT
+
+    def states(self, item_no: int) -> int:
+        """Returns the states of an item that match the filters."""
+        entry = self._items.get(item_no)
+        return 0 if entry is None else entry[3]
+
+    def count(self, view: View, before: Edge | None) -> int:
+        """Returns the number of items in a view with these filters up to an edge."""
+        return len(self._between(view, None, before))
+
+    def page(self, page: Slice) -> list[int]:
+        """Returns the numbers of the items of a page of a view with these filters, in its order."""
+        rows = self._between(page.view, page.after, page.before)
+        if page.newest:
+            end = max(0, len(rows) - page.offset)
+            rows = rows[max(0, end - page.limit) : end]
+        else:
+            rows = rows[page.offset : page.offset + page.limit]
+        return [item_no for _key_us, item_no in rows]
+
+    def _between(self, view: View, after: Edge | None, before: Edge | None) -> list[tuple[int, int]]:
+        order, hides = view.order, view.hides_tombstones
+        rows = self._lists.get((order, hides))
+        if rows is None:
+            by = 0 if order is Order.MODIFIED else 1
+            rows = self._lists[order, hides] = sorted(
+                (entry[by], item_no)
+                for item_no, entry in self._items.items()
+                if not hides or (entry[3] & 1 and not entry[2])
+            )
+        start = bisect_right(rows, (after.key_us, after.item_no)) if after else 0
+        end = bisect_right(rows, (before.key_us, before.item_no)) if before else len(rows)
+        return rows[start:end]

@@ -45,6 +45,7 @@ from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import digest
+from smartfeeds.store.scan import Scan
 from smartfeeds.store.sql_tables import FILE
 from store.values import feed_file, item, link, node, read_payload, subscription, view
 from support.postgres import PostgresServer
@@ -222,6 +223,7 @@ SAMPLES: dict[object, object] = {
     Slice: Slice(SMART, 10),
     Order: Order.MODIFIED,
     Item: ITEM,
+    Scan: Scan(1, view("q=fox"), read_payload),
     FeedFile: feed_file(1),
     Consumer: Consumer(1, PUSH),
 }
@@ -315,6 +317,14 @@ def write_each(tx: WriteTx) -> None:
             plans.write(tx)
 
 
+def _scan(tx: WriteTx) -> None:
+    scan = Scan(1, view("kind=edited"), read_payload)
+    assert tx.scan_on(scan, 10) is False
+    tx._scans[1, scan.view.filters] = scan  # as if it had reached the end
+    assert tx.slice(1, Slice(scan.view, 5))
+    tx.scan_is_shorter(1)
+
+
 def _write_items(tx: WriteTx) -> None:
     tx.db.run(FILE.replace, feed_file(1))
     stored = tx.put_item(1, item("new", 60_000, f"by=a {link()}"))
@@ -325,6 +335,7 @@ def _write_items(tx: WriteTx) -> None:
     tx.put_item(1, ITEM._replace(item_no=4, id="i4", modified_us=60_003))
     tx.add_items(1, [item(f"many {number}", 60_010 + number) for number in range(3)])
     tx.set_keys(1, 60_100, 60_100)
+    _scan(tx)
     tx.index_some(10)
     tx.index_node(1)
     tx.put_item(1, stored._replace(modified_us=60_101, revision=3, payload=b"by=b | hound"))

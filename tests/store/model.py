@@ -80,6 +80,7 @@ class Model:
         self._items: dict[int, tuple[int, Item]] = {}  # node and item, by item_no
         self._versions: dict[int, tuple[Traits, ...]] = {}  # that an item has had, by item_no; the newest last
         self._indexed: dict[int, Edge] = {}  # the place up to which a node is indexed
+        self._begun: set[int] = set()  # the nodes that are indexed
         self._affiliations: dict[tuple[int, str], Affiliation] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._events: dict[int, NodeEvent] = {}
@@ -352,6 +353,7 @@ class Model:
         return len(self.slice(node_no, Slice(view, NO_LIMIT, before=before)))
 
     def index_node(self, node_no: int) -> int:
+        self._begun.add(node_no)
         edges = [edge(item) for item in self._feed(node_no)]
         count = sum(one > self._indexed.get(node_no, Edge(-1, 0)) for one in edges)
         if count:
@@ -359,7 +361,7 @@ class Model:
         return count
 
     def index_some(self, _limit: int) -> int:
-        return sum(self.index_node(one.node_no) for one in self._live())
+        return sum(self.index_node(one.node_no) for one in self._live() if one.node_no in self._begun)
 
     # Consumers.
 

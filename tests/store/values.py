@@ -60,6 +60,7 @@ def add_feed(*items: Item, name: str = "feed") -> Callable[[WriteTx], Node]:
 
     def work(tx: WriteTx) -> Node:
         made = tx.add_node(node(name))
+        tx.begin_index(made.node_no)  # as if somebody had read a filtered view
         for one in items:
             tx.put_item(made.node_no, one)
         return made

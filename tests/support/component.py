@@ -293,6 +293,10 @@ class Component:
 
     async def index(self) -> None:
         """Brings the filter index forward, which a search reads."""
+        store = self.app.service.store
+        nodes = await store.read(lambda tx: [node.node_no for node in tx.nodes("", 1_000)])
+        for node_no in nodes:
+            await store.write(lambda tx, node_no=node_no: tx.begin_index(node_no))  # type: ignore[misc]
         while await self.app.service.store.index_some(1_000):
             pass
 

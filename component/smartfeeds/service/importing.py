@@ -86,9 +86,9 @@ async def index_import(service: FeedService, node: str) -> None:
 
 
 def _index_read(tx: ReadTx, _context: Context, name: str) -> IndexFirst | None:
-    """Reads nothing, when the filter index of the node is up to date."""
+    """Reads nothing, when the filter index of the node is up to date, or nobody has read a filtered view of it."""
     node = tx.node(name)
-    return IndexFirst(node.node_no) if node is not None and not tx.index_current(node.node_no) else None
+    return IndexFirst(node.node_no) if node is not None and tx.index_behind(node.node_no) else None
 
 
 async def ensure_feed(service: FeedService, node: str, actor: Jid, document: FeedDocument) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class GetManagedNode(NodeRequest):
 @dataclass(frozen=True, slots=True)
 class ManagedNode(Answer):
     """A node with its counts. `affiliations` counts them all, `conflicts` the items with unsettled versions, and
-    `index_current` says whether filtered views have every item already."""
+    `index_current` says whether the filter index has every item, if somebody has read a filtered view."""
 
     summary: NodeSummary
     affiliations: int
@@ -68,7 +68,7 @@ def get_managed_node(tx: ReadTx, context: Context, request: GetManagedNode) -> M
     located.access.check_manage()
     node = located.node
     counts = tx.affiliation_count(node.node_no), tx.conflict_count(node.node_no)
-    return ManagedNode(summary_of(tx, context, node), *counts, tx.index_current(node.node_no))
+    return ManagedNode(summary_of(tx, context, node), *counts, not tx.index_behind(node.node_no))
 
 
 def list_managed(tx: ReadTx, context: Context, request: ListManagedNodes) -> ListAnswer[NodeSummary]:

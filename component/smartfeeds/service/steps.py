@@ -23,11 +23,13 @@ T_co = TypeVar("T_co", covariant=True)
 class IndexFirst:
     """The step has changed nothing and must run again when the filter index of this node is up to date.
 
-    A read of one filtered `view` may run again after a scan instead (`store.scan`).
+    A read of one filtered `view` may run again after a scan instead (`store.scan`). A read that needs only what the
+    index has names `others` too, whose index must be begun.
     """
 
     node_no: int
     view: View | None = None
+    others: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

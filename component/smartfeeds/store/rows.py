@@ -44,6 +44,8 @@ STATES = 32
 
 # The position of an empty filter index: before every item.
 NOWHERE = (-(2**63), 0)
+# In its place while nobody has read a filtered view of the node. Such nodes are not indexed, and most nodes are such.
+UNREAD = (-(2**63), -1)
 
 # In place of the end of a lease, for a subscription that ends when the subscriber goes offline.
 WITH_PRESENCE_US = 0
@@ -81,6 +83,16 @@ class NodeRow:
     indexed_us: int
     indexed_no: int
     stale: bool
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether nobody has read a filtered view of the node."""
+        return self.indexed_no < 0
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the filter index has every item of the node."""
+        return not self.stale and self.indexed_no >= 0
 
 
 def prefixed(columns: str, alias: str) -> str:

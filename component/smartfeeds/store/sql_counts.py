@@ -35,8 +35,8 @@ class FeedMoment:
 
 
 def moment_of(row: NodeRow) -> FeedMoment | None:
-    """Returns the state of a feed. None if its filter index is behind."""
-    if row.stale:
+    """Returns the state of a feed. None if its filter index is behind or was never made."""
+    if not row.is_indexed:
         return None
     node = row.node
     newest = Edge(row.indexed_us, row.indexed_no)

@@ -16,7 +16,7 @@ from smartfeeds.core.view import ANYTHING, NO_TRAITS, Traits, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.indexer import ReadAhead
-from smartfeeds.store.rows import NodeRow, checksum, digest, item_texts, item_values
+from smartfeeds.store.rows import NOWHERE, NodeRow, checksum, digest, item_texts, item_values
 from smartfeeds.store.sql_files import FileWrites, refers
 from smartfeeds.store.sql_items import INDEX_ITEM_BYTES, SELECT_ITEM, ItemReads
 from smartfeeds.store.sql_tables import FACET, ITEM
@@ -160,6 +160,8 @@ class ItemWrites(FileWrites, ItemReads):
 
     @staticmethod
     def _unindex_from(row: NodeRow, item: Item) -> None:
+        if row.indexed_no < 0:  # `is_unread`, without a call for each publish
+            return
         row.stale = True
         if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
             row.indexed_us, row.indexed_no = item.modified_us, item.item_no - 1
@@ -179,12 +181,23 @@ class ItemWrites(FileWrites, ItemReads):
             done += self._index(node_no, limit - done)
         return done
 
+    def begin_index(self, node_no: int) -> bool:
+        """Makes the filter index of a node follow its items from now on. Returns whether it did not do so before."""
+        row = self._row(node_no)
+        if row is None or not row.is_unread:
+            return False
+        row = self._edit(node_no)
+        row.indexed_us, row.indexed_no = NOWHERE
+        row.stale = row.node.total > 0
+        return True
+
     def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
         """Adds up to `limit` items of a node to its filter index, oldest change first. Returns their number.
 
         `slice`, `count` and `standings` of filtered views require an index that is up to date.
         """
         done = 0
+        self.begin_index(node_no)
         while done < limit and not self.index_current(node_no):
             done += self._index(node_no, min(_INDEX_CHUNK, limit - done))
         return done

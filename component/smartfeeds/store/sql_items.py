@@ -211,7 +211,7 @@ class ItemReads(NodeReads):
         if not view.filtered and before is None:
             return row.node.live if view.hides_tombstones else row.node.total
         query = self._query(row, view, None, before)
-        whole = row.stale or view.hides_tombstones
+        whole = not row.is_indexed or view.hides_tombstones
         return self.number(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
@@ -337,7 +337,7 @@ class ItemReads(NodeReads):
                 query.add(f"i.{_LIVE}")
             return query
         index_end = Edge(row.indexed_us, row.indexed_no)
-        if row.stale and view.order is Order.MODIFIED:
+        if not row.is_indexed and view.order is Order.MODIFIED:
             before = _earlier(before, index_end)
         publishers = row.node.options.shows_publisher
         wildcard = self._ahead.wildcards.get(node_no)
@@ -354,7 +354,7 @@ class ItemReads(NodeReads):
             wildcard=wildcard,
             direction=direction,
         )
-        if row.stale:
+        if not row.is_indexed:
             query.add("(i.modified_us, i.item_no) <= (?, ?)", index_end.key_us, index_end.item_no)
         if view.hides_tombstones:
             query.add(f"i.{_LIVE} AND {query.present.text}", *query.present.params)

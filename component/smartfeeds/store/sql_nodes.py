@@ -19,7 +19,7 @@ from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.looked_ahead import LookedAhead
 from smartfeeds.store.rows import (
     KEYS,
-    NOWHERE,
+    UNREAD,
     NodeRow,
     to_listed_node,
     to_node_row,
@@ -179,7 +179,17 @@ class NodeReads(TallyReads):
         first.
         """
         row = self._row(node_no)
-        return row is None or not row.stale
+        return row is None or row.is_indexed
+
+    def index_behind(self, node_no: int) -> bool:
+        """Returns whether the filter index of a node is made and does not have every item yet."""
+        row = self._row(node_no)
+        return row is not None and row.stale
+
+    def index_begun(self, node_no: int) -> bool:
+        """Returns whether somebody has read a filtered view of a node, so that it is indexed."""
+        row = self._row(node_no)
+        return row is None or not row.is_unread
 
     def _nodes(self, statement: str, params: Row, limit: int) -> list[Node]:
         """The nodes of a statement that selects their columns, as `_values` reads them."""
@@ -319,7 +329,7 @@ class NodeWrites(TallyWrites, NodeReads):
             0,
             *keys,
             0,
-            *NOWHERE,
+            *UNREAD,
             0,
         )
         node_no = self.db.add(NODE, (*values, int(listed)))

@@ -80,6 +80,7 @@ async def test_notice_of_another_process_starts_the_indexing(
     monkeypatch.setattr("smartfeeds.delivery.indexing.Indexer.look", look_at_nothing)
     indexer, other = sorted(pair, key=lambda each: not each.app.ownership.owns_name("filter index"))
     assert not other.app.ownership.owns_name("filter index")
+    await other.app.service.store.write(lambda tx: tx.begin_index(1))
     for name in ("one", "two"):  # a process that begins indexes the first one without a notice
         await other.publish(ALICE, "news", name)
         await until(partial(is_indexed, indexer), "the index")

@@ -37,7 +37,6 @@ async def filled(web: Web) -> None:
         "b4": "Butter on bread",
     }.items():
         await publish(web, place[0], place, text)
-    await web.component.index()
 
 
 def hits(got: Got) -> dict[str, list[str]]:
@@ -46,7 +45,9 @@ def hits(got: Got) -> dict[str, list[str]]:
 
 
 async def test_search_finds_entries_in_all_feeds(web: Web) -> None:
-    """Grouped by feed: the feed that changed last first, and in it the newest entries."""
+    """Grouped by feed: the feed that changed last first, and in it the newest entries. The first search of all begins
+    the index of its feeds, and waits for it if it is short.
+    """
     await filled(web)
     got = await web.get("/search?q=bread")
     assert hits(got) == {"b": ["b4", "b3", "b2"], "a": ["a1"]}

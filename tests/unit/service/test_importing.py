@@ -98,9 +98,12 @@ async def test_import_in_several_chunks_tells_how_far_it_is(world: World) -> Non
 
 
 async def test_import_leaves_no_backlog_of_the_filter_index(world: World) -> None:
-    """The first filtered pull of a large import does not wait for its index."""
+    """The first filtered pull after a large import does not wait for its index, if somebody has read such a view."""
     await bring(world, *(item(str(number), 1 + number) for number in range(150)))
     node = await world.node()
+    await index_import(world.service, FEED)
+    assert not await world.store.read(lambda tx: tx.index_begun(node.node_no))
+    await world.store.write(lambda tx: tx.begin_index(node.node_no))
     assert not await world.store.read(lambda tx: tx.index_current(node.node_no))
     await index_import(world.service, FEED)
     assert await world.store.read(lambda tx: tx.index_current(node.node_no))

@@ -1,4 +1,6 @@
-"""A filtered page of a node whose index is far behind comes from a scan, in steps that let others through."""
+"""A node is indexed from its first filtered read on. Until its index is there, filtered pages come from a scan, in
+steps that let others through.
+"""
 
 import asyncio
 
@@ -86,12 +88,35 @@ async def test_scan_that_is_void_makes_way_for_the_index(behind: World, monkeypa
 
 
 async def test_short_backlog_is_indexed_first(behind: World) -> None:
+    await behind.store.write(lambda tx: tx.begin_index(1))
     while await behind.service.store.index_some(100):
         pass
     await behind.publish("late", category="news")
     assert not await is_indexed(behind)
     assert (await behind.pull(NEWS, max=100)).count == ITEMS // 2 + 1
     assert await is_indexed(behind)
+
+
+async def test_node_is_indexed_from_its_first_filtered_read_on(behind: World) -> None:
+    """[A-20] Nobody pays for the index of a node that nobody filters; versions that were replaced before count."""
+    await behind.publish("i1", category="other")  # it was news
+    rows = "SELECT count(DISTINCT item_no) FROM facet"
+
+    async def indexed() -> int:
+        return await behind.store.read(lambda tx: tx.number(rows))
+
+    assert await behind.store.index_some(100) == 0
+    assert await indexed() == 1  # the replaced version
+    page = await behind.pull(NEWS, max=100)
+    assert (page.short, page.count) == ("+i3 +i5 +i7 +i9 +i11 ~i1", ITEMS // 2)
+    assert await behind.store.index_some(100) == ITEMS
+    assert (await indexed(), await behind.pull(NEWS, max=100)) == (ITEMS, page)
+
+
+async def test_empty_node_is_indexed_from_its_first_filtered_read_on(feed: World) -> None:
+    assert (await feed.pull(NEWS, max=9)).count == 0
+    await feed.publish("a", category="news")
+    assert await feed.store.index_some(100) == 1
 
 
 async def test_scans_are_kept_for_few_views_and_not_for_ever(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from smartfeeds.features.pages.river import EntryPlace
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.discovery import place_of_node
 from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.steps import IndexFirst
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx
 
@@ -125,21 +126,28 @@ def get_headlines(tx: ReadTx, context: Context, request: GetHeadlines) -> Headli
     return Headlines(items)
 
 
-def search_feeds(tx: ReadTx, context: Context, request: SearchFeeds) -> SearchResult:
+def search_feeds(tx: ReadTx, context: Context, request: SearchFeeds) -> SearchResult | IndexFirst:
     """One page of a search. It finds what the filter index has: entries of the last seconds may be missing, because a
-    search of all feeds cannot wait for all of them."""
+    search of all feeds cannot wait for all of them. The first search begins the index of its feeds."""
     hits: list[FeedHits] = []
+    unread: list[int] = []
     searched = 0
     place: NodePlace | None = None
+    following: NodePlace | None = None
     for node in _feeds(tx, context, request.actor, request.after):
         if len(hits) == FEEDS_WITH_HITS or searched == SEARCHED:
-            return SearchResult(tuple(hits), place, searched)
+            following = place
+            break
         searched += 1
+        if not tx.index_begun(node.node_no):
+            unread.append(node.node_no)
         place = place_of_node(node)
         items = tx.slice(node.node_no, Slice(request.view, HITS + 1, newest=True))
         if items:
             hits.append(FeedHits(node, tuple(items[::-1][:HITS]), len(items) > HITS))
-    return SearchResult(tuple(hits), None, searched)
+    if unread:
+        return IndexFirst(unread[0], others=tuple(unread))
+    return SearchResult(tuple(hits), following, searched)
 
 
 def _feeds(tx: ReadTx, context: Context, actor: Jid, after: NodePlace | None) -> Iterator[Node]:

@@ -9,7 +9,7 @@ import pytest
 
 from smartfeeds.core.stores import parse_store
 from smartfeeds.formats.payload import Payload
-from smartfeeds.store import postgres_pipeline
+from smartfeeds.store import postgres_ahead, postgres_pipeline
 from smartfeeds.store.engine import Row
 from smartfeeds.store.migrate_postgres import prepare_postgres
 from smartfeeds.store.postgres_engine import PostgresEngine
@@ -176,7 +176,7 @@ class ExplainingEngine(PostgresEngine):
         return super().rows(f"EXPLAIN {sql}", params)
 
 
-def test_items_and_their_facets_are_looked_up_by_them_in_empty_tables(postgres: PostgresServer) -> None:
+def test_keys_are_looked_up_by_them_in_empty_tables(postgres: PostgresServer) -> None:
     """[PG-036] Several indexes seem equally good there, and most of them would read a whole feed."""
     url = postgres.create_database()
     with closing(PostgresSession(parse_store(url))) as session:
@@ -185,4 +185,8 @@ def test_items_and_their_facets_are_looked_up_by_them_in_empty_tables(postgres: 
         engine = ExplainingEngine(session)
         assert "using item_id " in str(engine.rows("SELECT payload FROM item WHERE node_no = ? AND id = ?", (1, "a")))
         assert "using facet_item " in str(engine.facets(1, range(200)))
+        ahead = str(engine.rows(postgres_ahead._SUBSCRIBED, (["n"], ["a@x"])))
+        assert ahead.count(" using subscription_jid ") == 2, ahead
+        subscribed = "SELECT 1 FROM subscription WHERE node_no = ? AND jid = ? AND view = ?"
+        assert "using subscription_jid " in str(engine.rows(subscribed, (1, "a@x", "")))
     postgres.drop_database(url)

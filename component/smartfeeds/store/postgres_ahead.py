@@ -40,11 +40,12 @@ _AFFILIATIONS = (
     f"SELECT n.node_no, t.id, a.affiliation FROM {_KEYS}"
     " (SELECT affiliation FROM affiliation WHERE node_no = n.node_no AND jid = t.id LIMIT 1) AS a"
 )
-# With two ranges as in `sql_people`: the resources of an address are one range of the index.
+# With two ranges as in `sql_people`: the resources of an address are one range of the index. Only this index has their
+# order, and sorts are off. So the plan is right for an empty table, too.
 _ON = "SELECT 1 FROM subscription WHERE node_no = n.node_no AND"
 _SUBSCRIBED = (
     f"SELECT n.node_no, t.id FROM {_KEYS}"
-    f" ({_ON} jid = t.id UNION ALL {_ON} jid > t.id || '/' AND jid < t.id || '0' LIMIT 1) AS s"
+    f" ({_ON} jid = t.id UNION ALL ({_ON} jid > t.id || '/' AND jid < t.id || '0' ORDER BY jid LIMIT 1) LIMIT 1) AS s"
 )
 _SUMS = (
     "SELECT t.name, s.value FROM unnest(CAST(? AS text[])) AS t (name)"

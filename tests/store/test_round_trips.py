@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -12,12 +13,14 @@ from bench.bench_remote import delayed
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.stores import parse_store
+from smartfeeds.core.touches import Touch
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.push.batch import NodeBatch, read_batch
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store import postgres_session
+from smartfeeds.store.base import WriteTx
 from smartfeeds.store.postgres import PostgresStore
 from smartfeeds.store.postgres_pipeline import PostgresPipeline, Statement
 from smartfeeds.store.postgres_session import PostgresSession
@@ -91,8 +94,10 @@ class Counted:
 @pytest.fixture
 async def counted(empty_database: EmptyDatabase) -> AsyncIterator[Counted]:
     with empty_database.emptied() as url, pytest.MonkeyPatch.context() as patch:
-        # On a busy machine a read would exceed its time, and run again.
+        # On a busy machine a read would exceed its time, and run again. A slow work would run alone.
         patch.setattr("smartfeeds.store.postgres.LIGHT_MS", 60_000)
+        patch.setattr("smartfeeds.store.postgres.SLOW_READ_S", 60.0)
+        patch.setattr("smartfeeds.store.sql_store.SLOW_WRITE_S", 60.0)
         async with opened(PostgresStore(parse_store(url), read_traits)) as store:
             counted = Counted(store, Counter(patch))
             await counted.service.handle(r.CreateNode(ALICE, SERVICE, "news"))
@@ -214,6 +219,23 @@ async def test_requests_stay_within_their_budgets(counted: Counted, monkeypatch:
     for what, (requests, budget) in budgets.items():
         work, _ = await counted.work(*requests)
         assert work.trips <= budget.trips and work.statements <= budget.statements, (what, work)
+
+
+async def test_slow_look_up_does_not_make_groups_small(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[PG-049] The look-up of a group waits for the network and for the locks of other processes."""
+    clock_s = 0.0
+    look_ahead = WriteTx.look_ahead
+
+    def slow(tx: WriteTx, touches: Sequence[Touch]) -> None:
+        nonlocal clock_s
+        clock_s += 1.0
+        look_ahead(tx, touches)
+
+    monkeypatch.setattr(WriteTx, "look_ahead", slow)
+    monkeypatch.setattr("smartfeeds.store.batches.time", SimpleNamespace(monotonic=lambda: clock_s))
+    work, _ = await counted.work(*[counted.publish(f"s{number}") for number in range(GROUP)])
+
+    assert work == Work(2, 13)
 
 
 async def test_publishes_that_come_together_share_their_round_trips(

@@ -109,10 +109,12 @@ class WriteBatches:
         """Runs works in the open transaction, as many as the time allows. Returns 0 if it was rolled back and they must
         run again.
         """
-        until = time.monotonic() + WRITE_BUDGET_S
         count = 0
         try:
             self._tx.look_ahead(_touches(works))
+            # Behind the look-up, which costs the same for any number of works: groups must not become small while a
+            # network or a lock is slow.
+            until = time.monotonic() + WRITE_BUDGET_S
             for work in works:
                 # Slow writes must not delay the writes after them.
                 if count and time.monotonic() > until:

@@ -47,7 +47,8 @@ from support.postgres_store import EmptyDatabase
 from support.waiting import HANG_S, in_vain, until
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, draft, entry, jid, sqlite_store
 
-pytestmark = pytest.mark.needs("attachments")
+# All features with tables of their own: the rows of each name the person.
+pytestmark = pytest.mark.needs("accounts", "attachments", "authoring", "bot", "prefetch")
 
 JID = "zoe.distinctive@people.example.net"
 PERSON = Person(JID)

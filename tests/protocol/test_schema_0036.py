@@ -153,6 +153,8 @@ def test_lists_of_commands_are_those_of_before(database: Path) -> None:
     )
     config.chmod(0o600)
     assert all(RECORD["lists"].values())
+    upgraded = CliRunner().invoke(main, ["db", "upgrade", "--config", str(config)])
+    assert upgraded.exit_code == 0, upgraded.output
     for command, rows in RECORD["lists"].items():
         run = CliRunner().invoke(main, [*command.split(), "--json", "--config", str(config)])
         assert run.exit_code == 0, run.output

@@ -96,7 +96,8 @@ class PageWork:
         each = {name: number / pages for name, number in by_file.items() if number >= pages / 2}
         short = {name.rpartition("site-packages/")[2].removeprefix(f"{_PACKAGE}/"): n for name, n in each.items()}
         own = {name.removeprefix(f"{_PACKAGE}/"): n for name, n in each.items() if name.startswith(_PACKAGE)}
-        statements = {text: number / pages for text, number in counts.statements.items() if number >= pages / 2}
+        # All of them: what a group shares is a part of a statement for each request.
+        statements = {text: number / pages for text, number in counts.statements.most_common() if number}
         return cls(sum(each.values()), own, statements, short)
 
     @property
@@ -111,9 +112,9 @@ class PageWork:
         return "\n".join(
             [
                 f"it takes {self.calls:.0f} Python calls, {len(self.modules)} modules of the package and "
-                f"{self.statement_count:.1f} statements",
+                f"{self.statement_count:.2f} statements",
                 *(f"{number:8.1f} {name}" for name, number in dearest),
-                *(f"{number:8.1f} {text}" for text, number in self.statements.items()),
+                *(f"{number:8.2f} {text}" for text, number in self.statements.items()),
                 f"modules: {', '.join(sorted(self.modules))}",
             ]
         )

@@ -79,19 +79,19 @@ async def notifications(work: XmppWork) -> PageWork:
     return await work.of_messages(few, many, (1, 21))
 
 
-# What a group reads and writes by a few statements counts for none.
+# Statements that a group of requests shares count in part for each. Their limits leave room for a group in two pieces.
 # The budgets of design are 150 calls for `publishes` and `indexed_publishes` together, 30 modules for `publishes`, and
 # 40 for `notified_publishes`.
 BUDGETS = {
-    publishes: Budget(103, 29, 0.0),
+    publishes: Budget(103, 29, 0.5),
     unread_publishes: Budget(0, 0, 0.0),
-    indexed_publishes: Budget(22, 10, 0.0),
-    notified_publishes: Budget(156, 36, 0.0),
-    subscribes: Budget(133, 30, 0.0),
-    creates: Budget(91, 25, 0.0),
-    pages: Budget(140, 28, 1.0),
-    lists: Budget(217, 25, 3.0),
-    notifications: Budget(21, 4, 0.0),
+    indexed_publishes: Budget(22, 10, 0.22),
+    notified_publishes: Budget(156, 36, 0.55),
+    subscribes: Budget(133, 30, 0.42),
+    creates: Budget(91, 25, 0.38),
+    pages: Budget(140, 28, 1.2),
+    lists: Budget(217, 25, 3.1),
+    notifications: Budget(21, 4, 0.1),
 }
 
 

@@ -110,7 +110,13 @@ def measure_rounds(starters: Starters, collect: Collector, folder: Path) -> None
         running: dict[str, tuple[Target, str]] = {}
         for name, start in starters.items():
             place, begun_s = fresh(folder / name), time.perf_counter()
-            target = start(place)
+            try:
+                target = start(place)
+            except (BenchError, OSError) as error:  # another version may need other settings
+                if name == "ours":
+                    raise
+                collect.say(f"  {name} is left out, it did not start: {error}")
+                continue
             stack.callback(target.stop)
             collect.take(name, [Number("start_empty", time.perf_counter() - begun_s)])
             collect.take(name, work.memory(target, "rss_empty"))

@@ -27,8 +27,9 @@ from bench import (
 from bench.targets import ROOT, ROUTERS
 from smartfeeds import __version__
 
+Job = Callable[[runs.Collector, Path], None]
 # What is measured, in this order, each in a folder of its own.
-JOBS: dict[str, Callable[[runs.Collector, Path], None]] = {
+JOBS: dict[str, Job] = {
     "echo": runs.measure_echo,
     "rounds": partial(runs.measure_services, ()),
     "large": runs.measure_large,
@@ -71,7 +72,7 @@ def main() -> None:
     with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
         lines.write(json.dumps({"machine": described, "scale": asdict(scale)}) + "\n")
         collect = runs.Collector(scale, lines, lambda text: print(text, file=sys.stderr, flush=True))
-        jobs = {**JOBS, "rounds": partial(runs.measure_services, wanted.beside)}
+        jobs: dict[str, Job] = {**JOBS, "rounds": partial(runs.measure_services, wanted.beside)}
         for job in wanted.names or jobs:
             collect.say(f"{job} ({time.monotonic() - start:.0f} s)")
             jobs[job](collect, folder / job)

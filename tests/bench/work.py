@@ -48,6 +48,7 @@ class Scale:
     fair_s: float = 5.0  # for the quiet users alone, and for them beside each flood
     fair_in_flight: int = IN_FLIGHT  # requests of the flood
     processes: tuple[int, ...] = (1, 2, 3)  # of the service on one database
+    quiet_s: float = 1.3  # a target without work for so long has none: the filter index begins after a second
 
 
 FULL: Final = Scale()
@@ -87,6 +88,7 @@ SMOKE: Final = Scale(
     fair_items=600,
     fair_s=0.1,
     fair_in_flight=2,
+    quiet_s=0.05,
     processes=(1,),
 )
 
@@ -116,7 +118,7 @@ def publish(target: Target, scale: Scale) -> Numbers:
     for row, in_flight in (("publish_64", IN_FLIGHT), ("publish_1", 1)):
         node = new_node(target)
         source = itertools.islice(stanzas.publishes(target.address, node), scale.publishes)
-        yield from _paced(target, row, source, in_flight=in_flight, seconds=scale.slice_s)
+        yield from _paced(target, scale, row, source, in_flight=in_flight, seconds=scale.slice_s)
 
 
 def notify(target: Target, scale: Scale) -> Numbers:
@@ -128,11 +130,14 @@ def notify(target: Target, scale: Scale) -> Numbers:
     )
     target.wire.settle()
     source = stanzas.publishes(target.address, node)
-    yield from _paced(target, "notify", source, in_flight=EVENTS_AHEAD, seconds=scale.slice_s, marker=EVENT, each=count)
+    yield from _paced(
+        target, scale, "notify", source, in_flight=EVENTS_AHEAD, seconds=scale.slice_s, marker=EVENT, each=count
+    )
 
 
 def _paced(
     target: Target,
+    scale: Scale,
     row: str,
     source: Iterable[bytes],
     *,
@@ -148,18 +153,18 @@ def _paced(
     """
     used_s = cpu_s(target.pid)
     pace = target.wire.rate(source, in_flight=in_flight, seconds=seconds, marker=marker, each=each)
-    rest(target)
+    rest(target, scale)
     yield Number(row, pace.per_s, note or f"{pace.done} answers")
     yield Number(f"{row}_cpu", (cpu_s(target.pid) - used_s) / max(1, pace.done) * 1e6)
 
 
-def rest(target: Target) -> None:
+def rest(target: Target, scale: Scale) -> None:
     """Waits until the target has nothing to do, for some seconds at most."""
     until = time.monotonic() + REST_S
     used_s = -1.0
     while cpu_s(target.pid) > used_s and time.monotonic() < until:
         used_s = cpu_s(target.pid) + TICK_S
-        target.wire.settle()
+        target.wire.settle(scale.quiet_s)
 
 
 def _us(seconds: float, count: int) -> str:
@@ -173,7 +178,7 @@ def create_nodes(target: Target, scale: Scale) -> Numbers:
         lambda n: stanzas.create(target.address, f"made-{batch}-{n}", f"u{n % stanzas.USERS}", target.options),
         scale.nodes // scale.runs,
     )
-    yield from _paced(target, "create", source, in_flight=IN_FLIGHT, seconds=scale.slice_s * 2)
+    yield from _paced(target, scale, "create", source, in_flight=IN_FLIGHT, seconds=scale.slice_s * 2)
 
 
 def list_nodes(target: Target, scale: Scale) -> Numbers:
@@ -200,7 +205,7 @@ def subscribe(target: Target, scale: Scale) -> Numbers:
         left_s -= paces[-1].seconds
         if left_s <= 0:
             break
-    rest(target)
+    rest(target, scale)
     done, seconds = sum(pace.done for pace in paces), sum(pace.seconds for pace in paces)
     note = f"{done} subscribers, first {paces[0].per_s:.0f}/s, last {paces[-1].per_s:.0f}/s"
     yield Number("subscribe", done / seconds, note)
@@ -220,7 +225,7 @@ def pages(target: Target, scale: Scale, row: str, make: Callable[[int], bytes], 
         yield Number(f"{row}_cpu", used_s / len(taken) * 1e6)
         return
     source = stanzas.many(make, scale.pages)
-    yield from _paced(target, row, source, in_flight=PAGES_IN_FLIGHT, seconds=scale.slice_s, note=note)
+    yield from _paced(target, scale, row, source, in_flight=PAGES_IN_FLIGHT, seconds=scale.slice_s, note=note)
 
 
 def percentile(values: list[float], part: float) -> float:

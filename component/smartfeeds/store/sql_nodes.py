@@ -339,7 +339,7 @@ class NodeWrites(TallyWrites, NodeReads):
         if owner:
             self.db.insert(AFFILIATION, (node_no, owner, "owner", None if listed else node.name))
         node = node._replace(node_no=node_no, state=NodeState.LIVE, total=0, live=0, audience=audience)
-        self._remember_new(NodeRow(node, 0, *NOWHERE, stale=False))
+        self._remember_new(NodeRow(node, 0, *UNREAD, stale=False))
         return node
 
     def _remember_new(self, row: NodeRow) -> None:

@@ -190,3 +190,10 @@ def test_keys_are_looked_up_by_them_in_empty_tables(postgres: PostgresServer) ->
         subscribed = "SELECT 1 FROM subscription WHERE node_no = ? AND jid = ? AND view = ?"
         assert "using subscription_jid " in str(engine.rows(subscribed, (1, "a@x", "")))
     postgres.drop_database(url)
+
+
+def test_edit_without_other_tokens_stores_no_document(postgres: PostgresServer) -> None:
+    with closing(PostgresSession(parse_store(postgres.url()))) as session:
+        session.open_at_once()
+        PostgresEngine(session).put_documents({})
+        assert session.execute("SELECT 1") == [(1,)]

@@ -303,12 +303,13 @@ class PostgresEngine:
         # In ascending order, so that processes that index the same items do not wait for each other.
         changes.sort()
         self.run_many("DELETE FROM word WHERE document = ?", [(document,) for document, text in changes if not text])
-        self.run(
-            "INSERT INTO word (document, tokens) SELECT document, array_to_tsvector(string_to_array(text, ' '))"
-            " FROM unnest(CAST(? AS bigint[]), CAST(? AS text[])) AS t (document, text) WHERE text <> ''"
-            " ON CONFLICT (document) DO UPDATE SET tokens = excluded.tokens",
-            list(map(list, zip(*changes, strict=True))),
-        )
+        if changes:  # an edit may leave all tokens as they are
+            self.run(
+                "INSERT INTO word (document, tokens) SELECT document, array_to_tsvector(string_to_array(text, ' '))"
+                " FROM unnest(CAST(? AS bigint[]), CAST(? AS text[])) AS t (document, text) WHERE text <> ''"
+                " ON CONFLICT (document) DO UPDATE SET tokens = excluded.tokens",
+                list(map(list, zip(*changes, strict=True))),
+            )
 
     def drop_documents(self, item_nos: Sequence[int]) -> None:
         self.run_many("DELETE FROM word WHERE document BETWEEN ? AND ?", map(_documents_of, item_nos))

@@ -35,7 +35,7 @@ READERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "stored payload": (parse_stored, FEED % TEXT),
     "namespace that is no URI": (lambda data: canonical(parse_stored(data)), b"<x xmlns='vcard-temp'>%s</x>" % TEXT),
     "document": (load, FEED % TEXT),
-    "HTML of an entry": (lambda data: html_text(data.decode()), b"<b>%s</b>" % TEXT),
+    "HTML of an entry": (lambda data: html_text(data.decode()), b"<ul>%s</ul>" % TEXT),
     "links of a page": (lambda data: links_of(data, "https://a.example/"), PAGE),
     "entries of a page": (lambda data: read_page(data, "utf-8", "https://a.example/"), PAGE),
 }

@@ -32,6 +32,7 @@ SAME = {
         "Notes of Alice",
         "Words",
         "Other words",
+        *("Other", "words"),  # the same where a search has marked a word
         "Other words - Notes of Alice",
         "theirs",
         "mine",

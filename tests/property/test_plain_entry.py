@@ -1,5 +1,6 @@
 """Plain entries and simple HTML are read without a tree, and the tree says the same of them."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from xml.sax.saxutils import escape, quoteattr
@@ -9,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smartfeeds.core.filters import EntryMeta
-from smartfeeds.formats import atom, plain, xml
-from smartfeeds.formats.plain_entry import read_plain_entry
+from smartfeeds.core.model import Item
+from smartfeeds.errors import FeedError
+from smartfeeds.formats import atom, plain, plain_activity, xml
 from support.effort import runs
 
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=6).filter(
@@ -33,27 +35,66 @@ PERSONS = st.tuples(
     st.sampled_from(["author", "contributor"]), st.lists(st.sampled_from(["name", "uri", "email"]), max_size=2), WORDS
 ).map(lambda row: f"<{row[0]}>{''.join(f'<{part}>{escape(row[2])}</{part}>' for part in row[1])}</{row[0]}>")
 CATEGORIES = WORDS.map(lambda term: f'<category label="a>b" term={quoteattr(term)}></category>')
-OTHERS = st.sampled_from(
-    [
-        '<category scheme="term"></category>',
-        '<category x:term="a" xmlns:x="urn:x"></category>',
-        '<category xml:term="a"></category>',
-        '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">a<p>b</p></div></content>',
-        "<source><author><name>S</name></author><category term='s'></category></source>",
-        "<author><name>A<b></b></name></author>",
-        "<author>x<name>A</name></author>",
-        "<author xml:lang='en'><name>A</name></author>",
-        "<title>a<b>c</b></title>",
-        "<thr:in-reply-to xmlns:thr='http://purl.org/syndication/thread/1.0' ref='r'></thr:in-reply-to>",
-        "<title>xmlns</title>",
-        "<x xmlns=''></x>",
-        "text",
-        "\n  ",
-    ]
-)
+OTHERS = [
+    '<category scheme="term"></category>',
+    '<category x:term="a" xmlns:x="urn:x"></category>',
+    '<category xml:term="a"></category>',
+    '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">a<p>b</p></div></content>',
+    "<source><author><name>S</name></author><category term='s'></category></source>",
+    "<author><name>A<b></b></name></author>",
+    "<author>x<name>A</name></author>",
+    "<author xml:lang='en'><name>A</name></author>",
+    "<title>a<b>c</b></title>",
+    "<thr:in-reply-to xmlns:thr='http://purl.org/syndication/thread/1.0' ref='r'></thr:in-reply-to>",
+    "<title>xmlns</title>",
+    "<title xml:lang='en' type='html' foo='a>b'>&lt;p>first&lt;/p></title><title>second</title>",
+    "<title><name>A</name></title>",
+    "<title xmlns='urn:x'>a</title>",
+    "<x:title xmlns:x='urn:x'>a</x:title>",
+    "<content>a&#13;b</content>",
+    "<content>a\u2028b</content>",
+    "<content>a\u2029b</content>",
+    "<link href='http://b.example/?c&amp;d'/>",
+    "<title x='&lt;name>' type=' html'>&#9;a&#10;b&#13;&amp;amp;#13;</title>",
+    "<summary/><summary type='html'>a&lt;br>b</summary>",
+    "<content src='http://b.example/' type='html'/>",
+    "<content type='html' xml:base='http://b.example/'>&lt;a href='c'>d&lt;/a></content>",
+    "<category term=' &quot;a=&#10;b&quot; ' scheme='x>y' xml:lang='de' label='&amp;lt;'>c</category>",
+    "<author><name>A</name><uri>http://b.example/</uri><name>B</name></author><author><email>c@d</email></author>",
+    "<author><author><name>A</name></author></author>",
+    "<author><name> </name></author><author/>",
+    "<contributor><name>A</name></contributor>",
+    "<link rel='alternate' href='a'/><link href=' http://b.example/&#9;c ' title='>'/>",
+    "<link href='a' xml:base='http://b.example/'/><link xml:base='http://b.example/' href='c' rel='self'/>",
+    "<link href='javascript:x'/><link/><link rel='' href='d'/>",
+    "<updated>2026-01-02T08:00:00Z</updated><updated>x</updated><published> </published>",
+    "<id>&#13;urn:x-smartfeeds:a</id>",
+    "<!-- <title>a</title> --><?x y?><![CDATA[<title>b</title>]]>",
+    "<x xmlns=''></x>",
+    "text",
+    "\n  ",
+]
 ROOTS = st.sampled_from(["", "", "", " xml:lang='de'"])
-ENTRIES = st.tuples(ROOTS, st.lists(TEXTS | PERSONS | CATEGORIES | OTHERS, max_size=5)).map(
+ENTRIES = st.tuples(ROOTS, st.lists(TEXTS | PERSONS | CATEGORIES | st.sampled_from(OTHERS), max_size=5)).map(
     lambda row: f"<entry xmlns='http://www.w3.org/2005/Atom'{row[0]}>{''.join(row[1])}</entry>"
+)
+DAMAGE = st.sampled_from(
+    [
+        b"",
+        b"\xff",
+        b"<",
+        b">",
+        b'"',
+        b"&",
+        b"&#",
+        b"&lt;",
+        b' x="y"',
+        b"<!--a-->",
+        b"</entry>",
+        b"<title>",
+        b"</title>",
+        b"a",
+    ]
 )
 
 
@@ -61,9 +102,29 @@ ENTRIES = st.tuples(ROOTS, st.lists(TEXTS | PERSONS | CATEGORIES | OTHERS, max_s
 def trees() -> Iterator[None]:
     """Everything is read with a tree."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(atom, "read_plain_entry", lambda _payload: None)
+        for module in (atom, plain_activity):
+            patch.setattr(module, "plain_children", lambda _payload: None)
         patch.setattr(plain, "_simple_text", lambda _source: None)
         yield
+
+
+def readings(payload: bytes) -> tuple[EntryMeta, bytes]:
+    return atom.read_meta(payload), plain_activity.write_item(Item(1, "a", 1, 2, payload, "ann@a.example"))
+
+
+def is_canonical(payload: bytes) -> bool:
+    try:
+        return xml.canonical(xml.parse_stored(payload)) == payload
+    except FeedError:
+        return False
+
+
+@pytest.mark.parametrize("child", OTHERS)
+def test_child_is_read_as_its_tree(child: str) -> None:
+    payload = xml.canonical(xml.parse_payload(f"<entry xmlns='http://www.w3.org/2005/Atom'>{child}</entry>".encode()))
+    with trees():
+        expected = readings(payload)
+    assert readings(payload) == expected
 
 
 @settings(max_examples=runs(300, 5_000))
@@ -71,8 +132,23 @@ def trees() -> Iterator[None]:
 def test_plain_entry_is_read_as_its_tree(entry: str) -> None:
     payload = xml.canonical(xml.parse_payload(entry.encode()))
     with trees():
-        expected = atom.read_meta(payload)
-    assert atom.read_meta(payload) == expected
+        expected = readings(payload)
+    assert readings(payload) == expected
+
+
+@settings(max_examples=runs(300, 5_000))
+@given(ENTRIES, st.integers(0, 400), st.integers(0, 40), DAMAGE)
+@example("<entry xmlns='http://www.w3.org/2005/Atom'><title>a</title></entry>", 50, 0, b"\xff")
+def test_damaged_bytes_are_no_plain_entry_or_that_of_their_tree(
+    entry: str, position: int, length: int, damage: bytes
+) -> None:
+    payload = xml.canonical(xml.parse_payload(entry.encode()))
+    payload = payload[:position] + damage + payload[position + length :]
+    meta, activity = readings(payload)
+    assert json.loads(activity)["id"] == "a"
+    if is_canonical(payload):
+        with trees():
+            assert readings(payload) == (meta, activity)
 
 
 @settings(max_examples=runs(300, 5_000))
@@ -87,7 +163,17 @@ def test_simple_html_has_the_text_of_its_tree(source: str) -> None:
     assert plain.html_text(source) == expected
 
 
-def test_usual_entry_needs_no_tree() -> None:
+@pytest.mark.parametrize("root", ["", " xml:lang='x'"], ids=["plain", "tree"])
+def test_first_text_counts_and_blanks_are_no_names(root: str) -> None:
+    entry = (
+        f"<entry xmlns='http://www.w3.org/2005/Atom'{root}><summary>a</summary><title/><title>b</title>"
+        "<author><name> </name></author><category term=' '/></entry>"
+    )
+    meta = atom.read_meta(xml.canonical(xml.parse_payload(entry.encode())))
+    assert meta == EntryMeta(text="a", body="a", language="x" if root else "")
+
+
+def test_usual_entry_needs_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     payload = xml.canonical(
         xml.parse_payload(
             b"<entry xmlns='http://www.w3.org/2005/Atom'><id>i</id><title>Rain &amp; sun</title>"
@@ -97,13 +183,10 @@ def test_usual_entry_needs_no_tree() -> None:
             b"&lt;/p&gt;</content></entry>"
         )
     )
-    assert read_plain_entry(payload) == EntryMeta(
+    monkeypatch.setattr(atom, "_stored", None)
+    assert atom.read_meta(payload) == EntryMeta(
         authors=frozenset({"Ann", "xmpp:ann@example.org"}),
         categories=frozenset({"a<b"}),
         text="Rain & sun\nIn the west & more",
         body="Rain & sun",
     )
-
-
-def test_damaged_bytes_are_no_plain_entry() -> None:
-    assert read_plain_entry(b'<entry xmlns="http://www.w3.org/2005/Atom"><title>\xff</title></entry>') is None

@@ -13,7 +13,8 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_t
 from smartfeeds.formats import atom, xml
-from smartfeeds.formats.atom import ATOM_NS, ENTRY_START
+from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.formats.xml import Element
 
 FANOUT_NS = "http://fanout.org/protocol/atom"

@@ -6,7 +6,7 @@ Implements the deleted mark (SF-013, A-18, xep-map 2.3) and reads what filters, 
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from urllib.parse import quote, unquote
 
 from smartfeeds.core.filters import EntryMeta, entry_facets
@@ -17,7 +17,7 @@ from smartfeeds.core.view import Traits
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import xml
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
-from smartfeeds.formats.plain_entry import BODY_CHARACTERS, read_plain_entry
+from smartfeeds.formats.plain_entry import find_attributes, find_parts, plain_children, unescape
 from smartfeeds.formats.xml import Element, canonical_text
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
@@ -28,7 +28,6 @@ OWN_NS = "urn:smartfeeds:0"
 ORIGINAL_DATE = f"{{{OWN_NS}}}original"
 
 ENTRY = f"{{{ATOM_NS}}}entry"
-ENTRY_START = f'<entry xmlns="{ATOM_NS}"'.encode()  # the start of most stored entries
 FEED = f"{{{ATOM_NS}}}feed"
 ID = f"{{{ATOM_NS}}}id"
 TITLE = f"{{{ATOM_NS}}}title"
@@ -55,6 +54,9 @@ DELETED_ENTRY = f"{{{TOMBSTONES_NS}}}deleted-entry"
 IN_REPLY_TO = f"{{{THREAD_NS}}}in-reply-to"
 
 _PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}email"})
+_HTML = frozenset({"html", "text/html"})
+_BODY_CHARACTERS = 1_000  # a body is for reading in a chat, and goes out beside the whole payload
+_TEXTS = {"title": TITLE, "summary": SUMMARY, "content": CONTENT}
 _MARK = "<sx:sync xmlns:sx="
 # The start tag of a canonical root: its name, then attributes whose values may hold ">".
 START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
@@ -182,45 +184,81 @@ def _stored(payload: bytes) -> Element | None:
         return None
 
 
-def read_meta(payload: bytes) -> EntryMeta:
-    """Returns the data that view filters and message bodies use. It is empty if the bytes contain no Atom entry."""
-    plain = read_plain_entry(payload)
-    if plain is not None:
-        return plain
-    root = _stored(payload)
-    if root is None or root.tag not in (ENTRY, FEED):
-        return EntryMeta()
+def read_meta(payload: bytes, *, texts: bool = True) -> EntryMeta:
+    """Returns the data that view filters and message bodies use. It is empty if the bytes contain no Atom entry.
+
+    Without `texts` the text and the body of a plain entry are not read and stay empty.
+    """
+    children = plain_children(payload)
+    values: Iterable[tuple[str, str]] | None = None if children is None else _plain_values(children, texts=texts)
+    language = ""
+    if values is None:
+        root = _stored(payload)
+        if root is None or root.tag not in (ENTRY, FEED):
+            return EntryMeta()
+        values = _values(root)
+        language = xml.language_of(root) if xml.XML_LANG in root.attrib else ""
+    lines: dict[str, str] = {}
+    groups: dict[str, set[str]] = {AUTHOR: set(), CATEGORY: set(), IN_REPLY_TO: set()}
+    for tag, value in values:
+        if tag not in groups:
+            lines[tag] = value
+        elif value:
+            groups[tag].add(value)
+    title, summary = lines.get(TITLE, ""), lines.get(SUMMARY, "")
+    return EntryMeta(
+        authors=frozenset(groups[AUTHOR]),
+        categories=frozenset(groups[CATEGORY]),
+        replies_to=frozenset(groups[IN_REPLY_TO]),
+        text="\n".join(filter(None, (title, summary, lines.get(CONTENT)))),
+        body=(title or summary)[:_BODY_CHARACTERS],
+        language=language,
+    )
+
+
+def _plain_values(children: Iterable[tuple[str, str, str]], *, texts: bool) -> list[tuple[str, str]] | None:
+    """What `_values` reads, from the children of a plain entry. None if the type of a text needs a tree."""
+    # Most values have no reference, and the calls of two short functions for each would take a tenth of the time.
+    values: list[tuple[str, str]] = []
+    unread = dict(_TEXTS) if texts else {}
+    for name, attributes, text in children:
+        if name == "category":
+            term: str = dict(find_attributes(attributes)).get("term", "")
+            values.append((CATEGORY, (unescape(term) if "&" in term else term).strip()))
+        elif name == "author":
+            for _, part in find_parts(text):
+                values.append((AUTHOR, " ".join((unescape(part) if "&" in part else part).split())))
+        elif name in unread:
+            kind = dict(find_attributes(attributes)).get("type", "text").strip().lower() if attributes else "text"
+            text = unescape(text) if "&" in text else text
+            if kind != "text" and kind not in _HTML:
+                return None
+            values.append((unread.pop(name), " ".join(text.split()) if kind == "text" else html_text(text)))
+    return values
+
+
+def _values(root: Element) -> Iterator[tuple[str, str]]:
+    """The authors, categories, references and first texts of an entry by their tags."""
     # One walk over the children: a walk for each property would take three times as long.
-    texts = dict.fromkeys((TITLE, SUMMARY, CONTENT), "")
-    unread = set(texts)
-    authors: set[str] = set()
-    categories: set[str] = set()
-    references: set[str] = set()
+    unread = set(_TEXTS.values())
     for child in root:
         tag = child.tag
         if tag in unread:
             unread.discard(tag)
-            texts[tag] = _text(child)
+            yield tag, _text(child)
         elif tag == AUTHOR:
             for part in child.iterchildren(*_PERSON):
-                authors.add(" ".join((part.text or "").split()))
+                yield tag, " ".join((part.text or "").split())
         elif tag == CATEGORY:
-            categories.add(child.get("term", "").strip())
+            yield tag, child.get("term", "").strip()
         elif tag == IN_REPLY_TO:
-            references |= {child.get("ref", "").strip(), child.get("href", "").strip()}
-    return EntryMeta(
-        authors=frozenset(authors - {""}),
-        categories=frozenset(categories - {""}),
-        replies_to=frozenset(references - {""}),
-        text="\n".join(filter(None, texts.values())),
-        body=(texts[TITLE] or texts[SUMMARY])[:BODY_CHARACTERS],
-        language=xml.language_of(root) if xml.XML_LANG in root.attrib else "",
-    )
+            yield tag, child.get("ref", "").strip()
+            yield tag, child.get("href", "").strip()
 
 
 def read_traits(payload: bytes, *, words: bool = True) -> Traits:
     """The store's reader of payloads: the facets that filters compare and the words that a search finds."""
-    meta = (None if words else read_plain_entry(payload, texts=False)) or read_meta(payload)
+    meta = read_meta(payload, texts=words)
     return Traits(entry_facets(meta), words_of(meta.text) if words else frozenset())
 
 
@@ -234,7 +272,7 @@ def _text(node: Element) -> str:
     kind = node.get("type", "text").strip().lower()
     if kind == "text":
         return " ".join((string_of(node) if len(node) else node.text or "").split())
-    if kind in ("html", "text/html"):
+    if kind in _HTML:
         return html_text(string_of(node) if len(node) else node.text or "")
     if kind == "xhtml" or kind.endswith(("+xml", "/xml")):
         return markup_text(node)

@@ -16,10 +16,11 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import id_segment
 from smartfeeds.core.web_address import uri_of
 from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
-from smartfeeds.formats.atom import ATOM_NS, ENTRY_START, START_TAG, derived_id, with_child
+from smartfeeds.formats.atom import ATOM_NS, START_TAG, derived_id, with_child
 from smartfeeds.formats.entry import Entry
 from smartfeeds.formats.links import is_absolute
 from smartfeeds.formats.payload import with_uris
+from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.formats.readable import readable
 from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
 

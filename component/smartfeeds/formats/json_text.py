@@ -234,10 +234,10 @@ def dump_json(value: Json) -> bytes:
     return text.encode() if text.isascii() else _ESCAPED.sub(_escape, text).encode()
 
 
-def dump_text(text: str) -> bytes:
-    """A text as `dump_json` writes it, in half of the time."""
+def dump_text(text: str) -> str:
+    """A text as `dump_json` writes it, in half of the time, and not in UTF-8 yet."""
     quoted = encode_basestring(text)
-    return quoted.encode() if quoted.isascii() else _ESCAPED.sub(_escape, quoted).encode()
+    return quoted if quoted.isascii() else _ESCAPED.sub(_escape, quoted)
 
 
 def _escape(match: re.Match[str]) -> str:

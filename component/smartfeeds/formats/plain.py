@@ -82,7 +82,7 @@ def _simple_text(source: str) -> str | None:
         if _OTHER_REFERENCE.search(source) is not None:
             return None
         source = source.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
-    return squeeze(source)
+    return " ".join(source.split())  # `squeeze` without a call
 
 
 def without_long_tags(source: str) -> str:

@@ -9,11 +9,12 @@ from lxml import etree
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import take_additions
-from smartfeeds.formats.atom import ATOM_NS, ENTRY, ENTRY_START, derived_id, string_of
+from smartfeeds.formats.atom import ATOM_NS, ENTRY, derived_id, string_of
 from smartfeeds.formats.documents import read_one
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.opml import ITEM_ID
 from smartfeeds.formats.payload import with_id_and_title
+from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
 from smartfeeds.sync.bindings import in_form

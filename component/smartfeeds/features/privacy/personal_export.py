@@ -13,7 +13,8 @@ from smartfeeds.core.person import Person
 from smartfeeds.core.times import format_datetime
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing_items import belongs_to
-from smartfeeds.formats.atom import ENTRY_START, with_child
+from smartfeeds.formats.atom import with_child
+from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.service.context import Context
 from smartfeeds.service.syncing import read_shared, shared_payload, sync_of
 from smartfeeds.store.base import ReadTx

@@ -31,6 +31,7 @@ from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, FormatLoss
 from smartfeeds.formats.kernel_formats import ATOM
 from smartfeeds.formats.opml import write_outline
 from smartfeeds.formats.opml_items import outline_of_entry
+from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.net.fetch import shown
 from smartfeeds.store.base import OpenMode
@@ -272,7 +273,7 @@ def write_shared_outline(job: FeedExport, sharing: Sharing) -> Iterator[bytes]:
 
 def _entries(job: FeedExport) -> Iterator[Item]:
     for item in job.items:
-        if item.payload.startswith(atom.ENTRY_START) or parse_stored(item.payload).tag == atom.ENTRY:
+        if item.payload.startswith(ENTRY_START) or parse_stored(item.payload).tag == atom.ENTRY:
             yield item
         else:
             job.losses.append(FormatLoss(item.id, "the item, which is not an Atom entry and cannot be shared"))

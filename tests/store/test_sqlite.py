@@ -599,6 +599,13 @@ async def test_expiring_nodes_are_found_by_their_index(sqlite: SqliteStore) -> N
     assert "node_expiring" in steps and "TEMP B-TREE" not in steps
 
 
+async def test_counts_to_add_up_are_found_by_their_index(sqlite: SqliteStore) -> None:
+    """[PG-042] The sweep must not read the counts of every JID."""
+    steps = await plan(sqlite, lambda tx: tx.has_scattered_tallies())
+
+    assert steps == "SCAN tally USING INDEX tally_scattered"  # without conditions: its rows are those to add up
+
+
 @pytest.mark.parametrize("newest", [False, True])
 @pytest.mark.parametrize("before", [None, "z"])
 async def test_listed_nodes_are_index_range_scans(sqlite: SqliteStore, newest: bool, before: str | None) -> None:

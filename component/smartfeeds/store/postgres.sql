@@ -26,6 +26,9 @@ CREATE TABLE tally (
     PRIMARY KEY (name, slot)
 );
 
+-- The rows that a sweep adds up. Without `value`: a change of a count then changes no index.
+CREATE INDEX tally_scattered ON tally (name, slot) WHERE slot <> 0;
+
 INSERT INTO tally (name, slot, value) VALUES ('nodes', 0, 0), ('listed', 0, 0);
 
 -- total, live and subscribed are kept, never counted. The filter index knows every item whose (modified_us, item_no)

@@ -1,4 +1,7 @@
-"""Counts of the nodes and subscriptions of each bare JID, which quotas depend on."""
+"""Counts of the nodes and subscriptions of each bare JID, which quotas depend on.
+
+There are as many rows as bare JIDs, so the sweep needs an index of those that it adds up.
+"""
 
 from smartfeeds.store.migrations import run_script
 
@@ -6,6 +9,8 @@ revision = "0037"
 down_revision = "0036"
 
 _SCRIPT = """
+CREATE INDEX tally_scattered ON tally (name, slot) WHERE slot <> 0;
+
 INSERT INTO tally (name, slot, value)
 SELECT 'nodes of ' || creator, 0, count(*) FROM node WHERE state = 'live' GROUP BY creator;
 

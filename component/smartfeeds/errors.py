@@ -68,6 +68,10 @@ class StoreError(SmartfeedsError):
     """The database cannot be used: full, locked, read-only or corrupt."""
 
 
+class StoreClosedError(StoreError):
+    """The service stops. What it did not begin is not done, and is no fault of the database."""
+
+
 class StoreLostError(StoreError):
     """The files of an open database were removed, replaced or moved, so that nothing may be acknowledged any more."""
 
@@ -81,6 +85,7 @@ class UnknownOutcomeError(StoreError):
     or may not have happened."""
 
 
+STOPPING = "the service is stopping; try again later"
 # For the peer: a request that is sent again without a look may take effect twice.
 UNKNOWN_OUTCOME = "the database was lost while it stored the change: look whether it did before you repeat the request"
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Slice
 from smartfeeds.core.view import BARE, SMART, Traits
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import Condition, FeedError, StoreClosedError
 from smartfeeds.store import work_queue
 from smartfeeds.store.base import ReadTx, Work, WriteTx
 from smartfeeds.store.engine import OverBudgetError
@@ -123,6 +123,32 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
         assert await call("slow", *quick) == [["slow"], quick], "10 ms used so far, the others 12 ms"
         assert await call("slow", *quick) == [quick, ["slow"]], "20 ms used so far, the others 16 ms"
         await queue.close()
+
+
+async def test_works_that_wait_may_be_dropped_at_the_end() -> None:
+    """A thousand pages that nobody will read must not delay a stop; what runs is waited for."""
+    ran: list[str] = []
+    begins, ends = asyncio.Event(), asyncio.Event()
+
+    async def run(works: list[Work]) -> int:
+        begins.set()
+        await ends.wait()
+        for work in works:
+            work.run(None)
+        return len(works)
+
+    queue = WorkQueue([run], 1, SLOW_WRITE_S)
+    calls = [asyncio.ensure_future(queue.call(lambda _tx, name=name: ran.append(name), name)) for name in "abcd"]
+    await begins.wait()
+    closing = asyncio.ensure_future(queue.close(drops=True))
+    _done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+    ends.set()
+    await closing
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert ran == ["a"]
+    assert [type(outcome) for outcome in outcomes] == [type(None), *[StoreClosedError] * 3]
+    assert len(waiting) == 1, "the others learnt it at once"
 
 
 def test_slow_turn_has_one_job_in_work_at_a_time() -> None:

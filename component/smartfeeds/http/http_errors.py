@@ -8,7 +8,15 @@ from http import HTTPStatus
 
 import structlog
 
-from smartfeeds.errors import UNKNOWN_OUTCOME, Condition, FeedError, StoreError, UnknownOutcomeError
+from smartfeeds.errors import (
+    STOPPING,
+    UNKNOWN_OUTCOME,
+    Condition,
+    FeedError,
+    StoreClosedError,
+    StoreError,
+    UnknownOutcomeError,
+)
 from smartfeeds.http.replies import Reply
 from smartfeeds.texts import N_
 
@@ -122,6 +130,8 @@ def failure_reply(error: BaseException | None, operation: str, *, anonymous: boo
         # Not 503: clients repeat a request after it, and a repeated POST would make a second item.
         _log.error("store_failed", reason=str(error))
         return error_reply(FeedError(Condition.INTERNAL, UNKNOWN_OUTCOME)), Condition.INTERNAL.value
+    if isinstance(error, StoreClosedError):
+        return error_reply(FeedError(Condition.UNAVAILABLE, STOPPING)), Condition.UNAVAILABLE.value
     if isinstance(error, StoreError):
         _log.error("store_failed", reason=str(error))
         return error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), Condition.UNAVAILABLE.value

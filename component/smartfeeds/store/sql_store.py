@@ -6,7 +6,7 @@ from typing import Never, TypeVar, cast
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import View
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import StoreClosedError, StoreError
 from smartfeeds.store.base import Again, OpenMode, ReadTx, Work, WriteTx
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
 from smartfeeds.store.scan import Scan
@@ -55,13 +55,15 @@ class SqlStore:
         """Does nothing here: SQLite answers, or fails."""
 
     async def _finish(self) -> None:
-        """Rejects further works and waits for those that are queued."""
-        every = (self._reads, self._long_reads, self._writes)
+        """Rejects further works and waits for the writes that are queued. Reads that wait are dropped: nobody loses
+        anything, and a thousand filtered pages would delay the stop by minutes.
+        """
+        every = ((self._reads, True), (self._long_reads, True), (self._writes, False))
         self._reads = self._long_reads = self._writes = None
         self.submit_read = self.submit_write = self._refuse
-        for queue in every:
+        for queue, drops in every:
             if queue is not None:
-                await queue.close()
+                await queue.close(drops=drops)
 
     async def read(self, work: Callable[[ReadTx], T], *, turn: str = "", touch: Touch | None = None) -> T:
         return cast(T, await self._reading.call(work, turn, touch=touch))
@@ -85,7 +87,9 @@ class SqlStore:
         return self._writes if self._writes is not None else self._refuse()
 
     def _refuse(self, _work: Work | None = None) -> Never:
-        raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
+        if self._reads is not None:
+            raise StoreError("the store is open for reading only")
+        raise StoreClosedError("the store is closed")
 
     def new_scan(self, node_no: int, view: View) -> Scan:
         return Scan(node_no, view, self._indexer.reader)

@@ -16,7 +16,7 @@ from typing import Any
 
 from smartfeeds.core.fairness import FairOrder, Share, Shares
 from smartfeeds.core.touches import Touch
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import StoreClosedError, StoreError
 from smartfeeds.store.base import Work, settle
 from smartfeeds.store.engine import OverBudgetError
 
@@ -232,16 +232,19 @@ class WorkQueue:
             overflow.submit(work)
             return
         if self._closed:
-            raise StoreError("the store is closed")
+            raise StoreClosedError("the store is closed")
         self._waiting.add(work)
         if self._idle:
             task = asyncio.get_running_loop().create_task(self._serve(self._idle.pop()))
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)
 
-    async def close(self) -> None:
-        """Rejects further works and waits for those that are queued."""
+    async def close(self, *, drops: bool = False) -> None:
+        """Rejects further works and waits for those that are queued, or, if it `drops` them, for those that run."""
         self._closed = True
+        while drops and (works := self._waiting.take(self._batch)):
+            self._waiting.charge(works)
+            self._fail(works, StoreClosedError("the store is closed"))
         while self._serving:
             await asyncio.wait(self._serving)
 

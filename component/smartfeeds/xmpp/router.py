@@ -19,7 +19,15 @@ import structlog
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import FormFields
-from smartfeeds.errors import UNKNOWN_OUTCOME, Condition, FeedError, StoreError, UnknownOutcomeError
+from smartfeeds.errors import (
+    STOPPING,
+    UNKNOWN_OUTCOME,
+    Condition,
+    FeedError,
+    StoreClosedError,
+    StoreError,
+    UnknownOutcomeError,
+)
 from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import Finish, RequestTasks
 from smartfeeds.service.subscriptions import Bounce
@@ -406,6 +414,8 @@ class StanzaRouter:
 
     def incident(self, operation: str, error: Exception) -> FeedError:
         """Logs an unexpected exception. Returns an error that names only the id of the log entry."""
+        if isinstance(error, StoreClosedError):
+            return FeedError(Condition.BUSY, STOPPING)
         incident = self._new_id()
         if isinstance(error, StoreError):
             log.error("store_failed", operation=operation, incident=incident, reason=str(error))

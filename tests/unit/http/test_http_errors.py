@@ -6,7 +6,7 @@ from http import HTTPStatus
 import pytest
 from structlog.testing import capture_logs
 
-from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.errors import Condition, FeedError, StoreClosedError, StoreError
 from smartfeeds.http.http_errors import HttpError, failure_reply
 
 
@@ -35,3 +35,10 @@ def test_exception_becomes_a_problem_and_an_outcome(
     if status == 500:
         assert logs[0]["incident"] in problem["detail"]
         assert (logs[0]["operation"], logs[0]["exc_info"]) == ("http_feed", error)
+
+
+def test_request_that_the_stop_overtakes_is_no_incident() -> None:
+    with capture_logs() as logs:
+        reply, told = failure_reply(StoreClosedError("the store is closed"), "http_feed", anonymous=False)
+    assert (reply.status, told, logs) == (503, "service-unavailable", [])
+    assert json.loads(reply.body)["detail"] == "the service is stopping; try again later"

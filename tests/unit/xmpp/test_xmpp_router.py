@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from smartfeeds.app.opening import all_use_cases
 from smartfeeds.app.sides import xmpp_side
 from smartfeeds.core.model import Item, NodeKind, SubscriptionState
-from smartfeeds.errors import Condition, FeedError, StoreError, UnknownOutcomeError
+from smartfeeds.errors import Condition, FeedError, StoreClosedError, StoreError, UnknownOutcomeError
 from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import Finish, RequestTasks
 from smartfeeds.service.subscriptions import Bounce
@@ -314,6 +314,18 @@ async def test_router_other_failure_is_logged_and_never_told(
     assert (line["event"], line.get("reason") or line.get("exc_info")) == told, "a full disk needs no traceback"
     assert line["incident"] == "fresh"
     assert asked.observed == [("pull", condition, 0.5)]
+
+
+async def test_router_request_that_the_stop_overtakes_is_no_incident() -> None:
+    """An operator who is called for each error would be called at each restart."""
+    asked = Asked(failing(StoreClosedError("the store is closed")))
+
+    with capture_logs() as logs:
+        await asked.offer(iq())
+
+    text = "the service is stopping; try again later"
+    assert [canonical(data) for data in asked.sent] == [canonical(error("wait", "resource-constraint", text))]
+    assert logs == []
 
 
 @pytest.mark.parametrize("at_once", [False, True])

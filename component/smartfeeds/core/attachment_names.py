@@ -82,7 +82,7 @@ def follows_target(name: str) -> bool:
 def is_listed(node: Node) -> bool:
     """Returns whether lists of nodes show a node to strangers. Attachment nodes are as many as items, and clients know
     their names from the items."""
-    return node.options.listed and not follows_target(node.name)
+    return node.options.listed and not node.name.startswith(GOVERNED)
 
 
 def target_node(name: str, domain: str) -> str | None:

@@ -18,7 +18,7 @@ from smartfeeds.store.postgres_pipeline import Statement
 from smartfeeds.store.postgres_session import PostgresSession
 from smartfeeds.store.rows import KEYS, digest
 from smartfeeds.store.sql_tables import ITEM, ITEM_ROW, NODE, NODE_COLUMNS, NODE_ROW, SUBSCRIPTION
-from smartfeeds.store.sql_tallies import BLOCKS, SUM, quota_counts
+from smartfeeds.store.sql_tallies import BLOCKS, SUM, limiting_counts
 
 _NODES = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ANY(CAST(? AS text[]))"
 # By their numbers, which the index returns in order. With the names and a sort, the planner would rather read the whole
@@ -81,7 +81,7 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
     feeds = sorted({touch.feed for touch in touches if touch.feed})
     subscribers = sorted({(name, touch.jid) for touch in touches if touch.subscribes for name in touch.names})
     # Without the locks of quotas, other processes may change these counts at any time.
-    counts = sorted({name for touch in touches if touch.quota_of for name in quota_counts(touch)}) if lock else []
+    counts = limiting_counts(touches) if lock else []
 
     statements: dict[object, Statement] = {
         _NODES: (_LOCKED_NODES if lock else _NODES, (names,)),

@@ -66,6 +66,6 @@ class BlockWrites(NodeWrites, BlockReads):
     def change_blocks(self) -> None:
         """Begins a change of what `refusal` depends on: waits for the transactions that have asked for it."""
         self.db.lock_text(BLOCKS)
-        self.add_tally(BLOCKS, 1)
+        self.add_tallies([BLOCKS], 1)
         self._ahead.blocks_version = None
         self.admitted.clear()

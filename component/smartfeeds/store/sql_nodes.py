@@ -333,9 +333,7 @@ class NodeWrites(TallyWrites, NodeReads):
             0,
         )
         node_no = self.db.add(NODE, (*values, int(listed)))
-        self._differences[_NODES] += 1
-        self._differences[LISTED] += listed
-        self.count_for(NODES_BY, node.creator, 1)
+        self._count_node(node, 1, listed=listed)
         if owner:
             self.db.insert(AFFILIATION, (node_no, owner, "owner", None if listed else node.name))
         node = node._replace(node_no=node_no, state=NodeState.LIVE, total=0, live=0, audience=audience)
@@ -362,7 +360,7 @@ class NodeWrites(TallyWrites, NodeReads):
         )
         was_listed = is_listed(before)
         if listed != was_listed and node.state is NodeState.LIVE:
-            self._count(listed=listed - was_listed)
+            self.add_tallies([LISTED], listed - was_listed)
             self.db.run(
                 f"UPDATE affiliation SET hidden = ? WHERE node_no = ? AND affiliation IN ({_READERS})",
                 (None if listed else node.name, node_no),
@@ -380,16 +378,15 @@ class NodeWrites(TallyWrites, NodeReads):
             "UPDATE node SET name = ?, creator = ?, listed = ? WHERE node_no = ?",
             (name, creator, int(listed), node_no),
         )
-        self._count(listed=listed - is_listed(before))
-        self.count_for(NODES_BY, before.creator, -1)
-        self.count_for(NODES_BY, creator, 1)
+        self._count_node(before, -1, listed=is_listed(before))
+        self._count_node(node, 1, listed=listed)
 
     def set_creator(self, node_no: int, creator: str) -> None:
         """Replaces the creator of a node, who counts the node against a quota."""
         row = self._edit(node_no)
         if row.node.state is NodeState.LIVE:
-            self.count_for(NODES_BY, row.node.creator, -1)
-            self.count_for(NODES_BY, creator, 1)
+            self.add_tallies(NODES_BY.names_of(row.node.creator), -1)
+            self.add_tallies(NODES_BY.names_of(creator), 1)
         row.node = row.node._replace(creator=creator)
         self.db.run("UPDATE node SET creator = ? WHERE node_no = ?", (creator, node_no))
 
@@ -399,13 +396,10 @@ class NodeWrites(TallyWrites, NodeReads):
         row.node = row.node._replace(kind=kind, options=NodeOptions(kind, row.node.options.stored))
         self.db.run("UPDATE node SET kind = ? WHERE node_no = ?", (kind.value, node_no))
 
-    def _count(self, *, listed: int, nodes: int = 0) -> None:
-        self.add_tally(_NODES, nodes)
-        self.add_tally(LISTED, listed)
-
-    def tally(self, of: str, bare: str, added: int) -> None:
-        """Changes the counter of a bare JID's domain."""
-        self.add_tally(of + bare[bare.find("@") + 1 :], added)
+    def _count_node(self, node: Node, by: int, *, listed: bool) -> None:
+        """Changes the counts of live nodes by 1 for a node that appears, by -1 for a node that disappears."""
+        names = (_NODES, *NODES_BY.names_of(node.creator))
+        self.add_tallies((*names, LISTED) if listed else names, by)
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         """Stores the greatest ordering keys that were assigned."""
@@ -423,5 +417,4 @@ class NodeWrites(TallyWrites, NodeReads):
         # The index of `hidden` does not begin with the node, and would be read as a whole.
         is_hidden = f"{without_index('hidden')} IS NOT NULL"
         self.db.run(f"UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND {is_hidden}", (node_no,))
-        self._count(nodes=-1, listed=-int(is_listed(row.node)))
-        self.count_for(NODES_BY, row.node.creator, -1)
+        self._count_node(row.node, -1, listed=is_listed(row.node))

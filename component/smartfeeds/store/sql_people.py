@@ -222,8 +222,8 @@ class PeopleReads(NodeReads):
         """Returns what the quotas of a new subscription of a bare JID to a node depend on."""
         is_new = (node_no, bare) in self._ahead.unsubscribed
         here = [] if is_new else self.subscriptions_on(node_no, bare, now_us=now_us)
-        domain = SUBSCRIPTIONS_BY.of_domain + bare[bare.find("@") + 1 :]
-        return SubscriberUse(here, self.sum_once(SUBSCRIPTIONS_BY.of + bare), self.sum_once(domain))
+        own, domain = SUBSCRIPTIONS_BY.names_of(bare)
+        return SubscriberUse(here, self.sum_once(own), self.sum_once(domain))
 
     def pending_subscriptions(self, node_no: int, limit: int, *, now_us: int | None) -> list[Subscription]:
         """Returns the oldest subscriptions of a node in state pending, by sub_no. The cost grows with the result."""
@@ -324,12 +324,12 @@ class PeopleWrites(NodeWrites, PeopleReads):
             self.db.run(SUBSCRIPTION.update, (*values, subscription.sub_no))
             row.subscribed += added - int(old.state is SubscriptionState.SUBSCRIBED)
             if old.jid != subscription.jid:
-                self.count_for(SUBSCRIPTIONS_BY, old.jid.partition("/")[0], -1)
-                self.count_for(SUBSCRIPTIONS_BY, bare, 1)
+                self.add_tallies(SUBSCRIPTIONS_BY.names_of(old.jid.partition("/")[0]), -1)
+                self.add_tallies(SUBSCRIPTIONS_BY.names_of(bare), 1)
             return subscription
         sub_no = self.db.add(SUBSCRIPTION, values)
         row.subscribed += added
-        self.count_for(SUBSCRIPTIONS_BY, bare, 1)
+        self.add_tallies(SUBSCRIPTIONS_BY.names_of(bare), 1)
         return Subscription(sub_no, *subscription[1:])
 
     def remove_subscription(self, sub_no: int) -> None:
@@ -342,7 +342,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
         self.db.run(SUBSCRIPTION.delete, (sub_no,))
         held = held_consumer(old.node_no, sub_no)
         self.db.run_many(MARK.delete, [(held.node_no, order.value, held.name) for order in Order])
-        self.count_for(SUBSCRIPTIONS_BY, old.jid.partition("/")[0], -1)
+        self.add_tallies(SUBSCRIPTIONS_BY.names_of(old.jid.partition("/")[0]), -1)
 
     def count_request_form(self, node_no: int, names: Iterable[str], now_us: int, after_us: int) -> None:
         """Counts a form for each of these requesters of a node. Windows that did not begin after `after_us` end before

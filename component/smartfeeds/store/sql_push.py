@@ -294,7 +294,7 @@ class PushWrites(NodeWrites, PushReads):
             self.db.drop_documents([row[0] for row in rows])
         elif table is SUBSCRIPTION:
             for bare, count in Counter(row[1] for row in rows).items():
-                self.count_for(SUBSCRIPTIONS_BY, bare, -count)
+                self.add_tallies(SUBSCRIPTIONS_BY.names_of(bare), -count)
             rows = [row[:1] for row in rows]
         self.db.run_many(table.delete, rows)
         return len(rows)

@@ -5,6 +5,8 @@ that creates a node never waits for the commit of another process (PG-042). `gat
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 from smartfeeds.core.touches import Touch
@@ -24,24 +26,32 @@ _SCATTERED = f"SELECT name, slot, value FROM tally WHERE slot <> {GATHERED} ORDE
 
 
 class PersonCount(NamedTuple):
-    """What quotas count: how the names of the counts of bare JIDs begin, and those of the counts of domains."""
+    """What a quota limits. `of` is the prefix of the tally names of bare JIDs, `of_domain` that of domains."""
 
     of: str
     of_domain: str
+
+    def names_of(self, bare: str) -> tuple[str, str]:
+        """Returns the names of the counts of a bare JID and of its domain."""
+        return self.of + bare, self.of_domain + bare.rpartition("@")[2]
 
 
 NODES_BY = PersonCount("nodes of ", "nodes@")  # the live nodes that a JID has created
 SUBSCRIPTIONS_BY = PersonCount("subscriptions of ", "subscriptions@")  # those of a JID and its resources, in all states
 
 
-def quota_counts(touch: Touch) -> tuple[str, str]:
-    """Returns the names of the counts that a request depends on which counts against a quota."""
-    count, bare = SUBSCRIPTIONS_BY if touch.subscribes else NODES_BY, touch.quota_of
-    return count.of + bare, count.of_domain + bare[bare.find("@") + 1 :]
+def limiting_counts(touches: Iterable[Touch]) -> list[str]:
+    """Returns the names of the counts that limit requests: two for each request that counts against a quota."""
+    names = [
+        (SUBSCRIPTIONS_BY if touch.subscribes else NODES_BY).names_of(touch.quota_of)
+        for touch in touches
+        if touch.quota_of
+    ]
+    return sorted({*chain.from_iterable(names)})
 
 
 class TallyReads:
-    """The part of ReadTx that is about counts of the whole service."""
+    """The part of ReadTx that is about counts."""
 
     def __init__(self, db: Engine) -> None:
         self.db = db
@@ -69,7 +79,7 @@ class TallyReads:
 
 
 class TallyWrites(TallyReads):
-    """The part of WriteTx that is about counts of the whole service.
+    """The part of WriteTx that is about counts.
 
     Differences stay in memory until the end of the transaction: each count then costs one statement for a whole group,
     and its row is locked for the time of the commit only.
@@ -80,16 +90,11 @@ class TallyWrites(TallyReads):
         # Counts writes, and grows before each of them: a failed work that has written needs a rollback.
         self.changes = 0
 
-    def add_tally(self, name: str, by: int) -> None:
-        """Changes a count."""
+    def add_tallies(self, names: Iterable[str], by: int) -> None:
+        """Changes counts by the same number."""
         self.changes += 1
-        self._differences[name] += by
-
-    def count_for(self, count: PersonCount, bare: str, by: int) -> None:
-        """Changes a count of a bare JID and of its domain."""
-        self.changes += 1
-        self._differences[count.of + bare] += by
-        self._differences[count.of_domain + bare[bare.find("@") + 1 :]] += by
+        for name in names:
+            self._differences[name] += by
 
     def remove_counts(self, bare: str) -> None:
         """Removes the rows of the counts of a bare JID that has nothing any more, and has locked its quotas. Rows of

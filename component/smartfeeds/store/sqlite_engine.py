@@ -18,7 +18,7 @@ from smartfeeds.store.database_state import DatabaseState
 from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T
 from smartfeeds.store.rows import CORRUPT, STATES, prefixed
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE, NODE_ROW, Table
-from smartfeeds.store.sql_tallies import BLOCKS, quota_counts
+from smartfeeds.store.sql_tallies import BLOCKS, limiting_counts
 
 STATEMENT_STEPS = 50  # cost of a call from Python, as a number of instructions
 FEW_DOCUMENTS = 1_000  # to look up and sort the items of so many documents takes 20 ms
@@ -293,7 +293,7 @@ class SqliteEngine:
         pairs |= {(node_nos[touch.feed], touch.jid) for touch in subscribers if touch.feed in node_nos}
         known = self.rows(_KNOWN, (json.dumps([*pairs]),)) if pairs else []
         used = self.rows(_USED, (json.dumps([*new]),)) if new else []
-        counts = {name for touch in touches for name in quota_counts(touch)}
+        counts = limiting_counts(touches)
         sums = dict.fromkeys([BLOCKS, *counts], 0) | dict(self.rows(_SUMS, (json.dumps([BLOCKS, *counts]),)))
         return rows._replace(
             absent_names=[*absent],

@@ -28,7 +28,7 @@ def put(tx: WriteTx, contact: Contact) -> None:
     """Stores a contact in place of the one with the same addresses."""
     tx.lock_quotas(contact.jid)  # otherwise two processes that add it would both count it
     if tx.contact(contact.address, contact.jid) is None:
-        tx.tally(CONTACTS_IN, contact.jid, 1)
+        _count(tx, contact, 1)
     tx.db.run(CONTACT.replace, (contact.address, contact.jid, contact.state.value))
 
 
@@ -36,5 +36,9 @@ def remove(tx: WriteTx, contact: Contact) -> None:
     """Removes a contact."""
     tx.lock_quotas(contact.jid)
     if tx.contact(contact.address, contact.jid) is not None:
-        tx.tally(CONTACTS_IN, contact.jid, -1)
+        _count(tx, contact, -1)
         tx.db.run(CONTACT.delete, (contact.address, contact.jid))
+
+
+def _count(tx: WriteTx, contact: Contact, by: int) -> None:
+    tx.add_tallies([CONTACTS_IN + contact.jid.rpartition("@")[2]], by)

@@ -257,29 +257,27 @@ class SqliteEngine:
     def look_ahead(self, touches: Sequence[Touch], *, writing: bool) -> AheadRows | None:
         """Reads the items that publishes name, and what new subscriptions and nodes depend on. Other look-ups cost no
         round trip, and most of them are made once in a transaction."""
-        ids: dict[str, set[str]] = {}
-        quotas: list[Touch] = []
-        for touch in touches if writing else ():
-            if touch.new_items and touch.item_ids:
-                ids.setdefault(touch.node, set()).update(touch.item_ids)
-            elif touch.quota_of and f"{touch.node}{touch.jid}".isprintable():
-                quotas.append(touch)
-        names = [name for name, of_node in ids.items() if len(of_node) > 1]
-        if not "".join([text for name in names for text in (name, *ids[name])]).isprintable():
-            names = []
-        if not names and not quotas:
+        if not writing:
             return None
-        named = {*names, *[touch.node for touch in quotas], *[touch.feed for touch in quotas]} - {""}
-        nodes = self.rows(_NAMED_NODES, (json.dumps([*named]),))
-        rows = AheadRows(nodes, [], [], [])
-        for node_no, name, *_ in nodes if names else ():
+        ids = _published_ids(touches)
+        quotas = [touch for touch in touches if touch.quota_of and f"{touch.node}{touch.jid}".isprintable()]
+        if not ids and not quotas:
+            return None
+        names = {*ids, *[touch.node for touch in quotas], *[touch.feed for touch in quotas]} - {""}
+        rows = AheadRows(self.rows(_NAMED_NODES, (json.dumps([*names]),)), [], [], [])
+        if ids:
+            self._add_items(rows, ids)
+        return self._with_quotas(rows, quotas, names) if quotas else rows
+
+    def _add_items(self, rows: AheadRows, ids: Mapping[str, set[str]]) -> None:
+        """Adds the items that the publishes of a group name, which is two statements for each node."""
+        for node_no, name, *_ in rows.nodes:
             of_node = ids.get(name)
-            if of_node is not None and len(of_node) > 1:
+            if of_node is not None:
                 rows.ids.extend([(node_no, item_id) for item_id in of_node])
                 keys = json.dumps(list(of_node))
                 rows.by_id.extend(self.rows(_BY_ID, (node_no, keys, node_no)))
                 rows.by_sync.extend(self.rows(_BY_SYNC, (node_no, keys, node_no)))
-        return self._with_quotas(rows, quotas, named) if quotas else rows
 
     def _with_quotas(self, rows: AheadRows, touches: Sequence[Touch], names: set[str]) -> AheadRows:
         """Adds what the subscriptions and the new nodes of a group depend on, which is three or four statements for the
@@ -408,6 +406,19 @@ class SqliteEngine:
         last = f"SELECT tokens FROM word WHERE rowid BETWEEN {numbers} ORDER BY rowid DESC LIMIT 1"  # noqa: S608 - numbers
         text = f"SELECT {holds} FROM (SELECT ' ' || tokens || ' ' AS text FROM ({last}))"  # noqa: S608 - `?` and `last`
         return f"({text})", [f" {word} " for term in terms for word in sorted(term)]
+
+
+def _published_ids(touches: Sequence[Touch]) -> dict[str, set[str]]:
+    """Returns the ids that publishes name, by the nodes with more than one: a single id costs fewer statements when it
+    is looked up. None if a text is not printable, because the database may be unable to store it.
+    """
+    ids: dict[str, set[str]] = {}
+    for touch in touches:
+        if touch.new_items and touch.item_ids:
+            ids.setdefault(touch.node, set()).update(touch.item_ids)
+    ids = {name: of_node for name, of_node in ids.items() if len(of_node) > 1}
+    is_printable = "".join([text for name, of_node in ids.items() for text in (name, *of_node)]).isprintable()
+    return ids if is_printable else {}
 
 
 @lru_cache

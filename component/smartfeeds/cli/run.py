@@ -96,6 +96,7 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop)
     # slixmpp would import them to colour stanzas and to look up servers, aiohttp to look up hosts (`net.names` does).
+    # The start is in it, because it imports aiohttp if the service has pages.
     with hidden("pygments", "aiodns"):
         # Loading modules leaves no garbage; collections during it are an eighth of the time of a start.
         gc.disable()

@@ -11,7 +11,7 @@ from urllib.parse import quote
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # The ampersand first, because the other references contain one.
 _TEXT_ESCAPES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;"))
-# Most values are ids and addresses, which one look shows to need nothing.
+# Most values are ids and addresses. One match proves that they need no escaping.
 _PLAIN_ATTRIBUTE = re.compile("[A-Za-z0-9_.:@/+=-]*").fullmatch
 _ATTRIBUTE_SPECIAL = re.compile("[&<>'\"\t\n\r]")
 _ATTRIBUTE_ESCAPES = {

@@ -289,7 +289,7 @@ def _access_by(
 ) -> Access:
     """Reads what a user may do on a node that decides itself (`governor_of`)."""
     affiliation = _own_affiliation(tx, context, governor, jid)
-    # All users with an affiliation share one access, and most users have none.
+    # Users with the same affiliation share one access. Most users have no affiliation.
     key = governor.node_no, affiliation
     access = tx.shared_accesses.get(key)
     if access is None or access.options is not governor.options:

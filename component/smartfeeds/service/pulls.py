@@ -196,7 +196,7 @@ def _count(tx: ReadTx, node: Node, view: View) -> int | None:
 
 class _ItemsRead(NamedTuple):
     """The items of a page. `ended`: the store has no more of them. `older_us`: no item right before the page has a
-    greater key; None if nobody knows."""
+    greater key; None if this read does not show it."""
 
     items: list[Item]
     ended: bool

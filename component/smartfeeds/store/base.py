@@ -82,9 +82,9 @@ class Again(Exception):  # noqa: N818 - no error: the rest of a work
 class Work(ABC):
     """A function for a transaction that waits or runs, and its result or error afterwards.
 
-    `turn` names the requester. `future` is that of a caller that may be
-    cancelled, None if there is none: once it is done, the work is not run any more. A subclass says what runs (`step`)
-    and what follows. `spent_s` is the time of the last part.
+    `turn` names the requester. `future` is that of a caller that may be cancelled, None if there is none: once it is
+    done, the work is not run any more. A subclass says what runs (`step`) and what follows. `spent_s` is the time of
+    the last part.
     """
 
     __slots__ = ("_touch", "again", "error", "future", "rest", "result", "spent_s", "turn")

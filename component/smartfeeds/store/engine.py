@@ -28,8 +28,7 @@ class AheadRows(NamedTuple):
     `by_id` and `by_sync` have node_no and the columns ITEM_ROW of the keys `ids`. `groups` has item_no and id of the
     first items, by node_no, order, key and their greatest number. `blocks_version` and `wildcards` are those of
     `LookedAhead`, and `unused_names` and `unsubscribed` too. `sums` are counts by their names (`TallyReads.sum_once`).
-    `new_keys` are keys for new rows by the name of their
-    table, ascending.
+    `new_keys` are keys for new rows by the name of their table, ascending.
     """
 
     nodes: list[Row]

@@ -24,7 +24,8 @@ from smartfeeds.store.engine import Row
 
 Statement = tuple[str, Sequence[Any]]  # with the placeholder `?`, and its parameters
 _Key = tuple[str, tuple[int, ...] | None]  # a statement and the types of its parameters
-_Call = tuple[Callable[[], None], _Key | None]  # sends what has one result; the statement that it prepares
+# Sends one message that has one result; the key of the statement if the message prepares it.
+_Call = tuple[Callable[[], None], _Key | None]
 
 _PREPARED = 500  # statements that a connection keeps prepared; works use about 300
 # The array of a type, its number and that of its elements (pg_type.dat of PostgreSQL).
@@ -111,7 +112,7 @@ class PostgresPipeline:
                         raise OperationalError(server.get_error_message())
             server.exit_pipeline_mode()
         except BaseException:
-            self.connection.close()  # nobody knows what it would answer next
+            self.connection.close()  # the state of the protocol is unknown
             raise
         return results[:-1]
 

@@ -134,11 +134,11 @@ class SqliteEngine:
         self._cursor = connection.cursor()
         self._path = path
         self._left: int | None = None
-        # New rows by their statements, which are sent before the next statement or the commit. Those of nodes come
-        # first, because others refer to them. They stay when they cannot be stored, so that there is no commit without
-        # them.
+        # Rows to insert, by INSERT statement. `_send` inserts them before the next statement and the commit, nodes
+        # first because other rows refer to nodes. After an error they stay, so that the commit fails too.
         self._new: dict[str, list[Sequence[object]]] = {}
-        # The last key of each table to which this transaction has added a row: it has no other writer.
+        # The last key that this transaction assigned, by table. The next key is one greater, because SQLite has one
+        # writer.
         self._keys: dict[str, int] = {}
 
     def allow(self, steps: int | None) -> None:

@@ -87,7 +87,7 @@ BUDGETS = {
     unread_publishes: Budget(0, 0, 0.0),
     indexed_publishes: Budget(22, 10, 0.22),
     notified_publishes: Budget(156, 36, 0.55),
-    subscribes: Budget(133, 30, 0.42),
+    subscribes: Budget(132, 30, 0.42),
     creates: Budget(92, 25, 0.38),
     pages: Budget(140, 28, 1.2),
     lists: Budget(217, 26, 3.1),

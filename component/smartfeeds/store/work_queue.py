@@ -70,8 +70,10 @@ class _SenderAccount(Share):
 
     __slots__ = ("blocked", "last_s", "running", "works")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, cost: float) -> None:
+        # Also the fields of `Share`: `super` would be one more call for each new sender.
+        self.cost = cost
+        self.entry = 0
         self.works: deque[Work] = deque()
         self.running = 0
         self.last_s = 0.0
@@ -170,9 +172,7 @@ class SenderQueue:
         self._order.enter(account)
 
     def _new_account(self, _turn: str) -> _SenderAccount:
-        account = _SenderAccount()
-        account.cost = self._order.reached  # a work may be put back after its account was dropped
-        return account
+        return _SenderAccount(self._order.reached)  # a work may be put back after its account was dropped
 
     def charge(self, works: Sequence[Work]) -> None:
         """Adds the time of works that are done to their senders."""

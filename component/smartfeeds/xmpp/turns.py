@@ -78,7 +78,9 @@ class _Sender(_QueueShare):
     __slots__ = ("domain", "resting", "rests_until_s", "waiting", "work_bytes")
 
     def __init__(self, domain: _Domain) -> None:
-        super().__init__()
+        # Also the fields of the base classes: `super` would be two more calls for each new sender.
+        self.cost = 0.0
+        self.entry = self.stanzas = self.bytes = 0
         self.domain = domain
         self.waiting: deque[Turn] = deque()
         self.resting = False  # stanzas wait, but the sender is not in the order until its rest is over

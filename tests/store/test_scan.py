@@ -1,5 +1,6 @@
 """Scans find in a view what the filter index finds there: the same items, places, totals and standings."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -9,6 +10,7 @@ from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.view import Order, View
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.scan import Scan
+from smartfeeds.store.sql_items import SCAN_ITEM_BYTES, ItemReads
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, ids, item, read_payload, view
 
@@ -152,6 +154,37 @@ async def test_scan_of_another_past_is_void(store: Store) -> None:
     assert await store.read(lambda tx: tx.scan_on(fresh, 4)) is False
     await store.write(lambda tx: tx.set_options(made.node_no, {"itemreply": ("none",)}))
     assert await store.read(lambda tx: tx.scan_on(fresh, 4)) is None
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
+async def test_bytes_of_a_step_stay_within_their_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other readers wait for a step: 200 items of 60 KB of HTML took 1.4 s. A step fetches few items in vain."""
+    size = 60_000
+    small = [item(f"s{key}", key + 1, "in=a | rain") for key in range(300)]
+    large = [item(f"l{key}", key + 1_000, f"in=a | {'x' * size}") for key in range(12)]
+    made = await store.write(add_feed(*small, *large))
+    scan = Scan(made.node_no, view("category=a"), read_payload)
+    add, steps, fetched = Scan.add, list[list[int]](), list[int]()
+
+    def added(scan: Scan, items: Sequence[Item], histories: Mapping[int, int]) -> None:
+        steps.append([len(one.payload) for one in items])
+        add(scan, items, histories)
+
+    def sliced(tx: ItemReads, node_no: int, page: Slice) -> list[Item]:
+        items = whole(tx, node_no, page)
+        fetched.append(sum(len(one.payload) for one in items))
+        return items
+
+    whole = ItemReads.slice
+    monkeypatch.setattr(Scan, "add", added)
+    monkeypatch.setattr("smartfeeds.store.sql_items.ItemReads.slice", sliced)
+    while (complete := await store.read(lambda tx: tx.scan_on(scan, 200))) is False:
+        pass
+    assert complete
+    assert sum(map(len, steps)) == 312
+    assert max(sum(sizes) - sizes[-1] for sizes in steps) < 200 * SCAN_ITEM_BYTES
+    assert sum(fetched) < 4 * sum(map(sum, steps))
+    assert len(steps) < 16
 
 
 async def test_scan_is_used_only_where_it_is_much_shorter(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:

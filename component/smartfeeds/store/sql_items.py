@@ -19,6 +19,9 @@ from smartfeeds.store.versions import WILDCARD, matching_states, with_version
 # Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items: a
 # step of 50 takes one item of the greatest size, whose 7,000 words take 5 ms, and all other writes wait for it.
 INDEX_ITEM_BYTES = 1_024
+# The same for the steps of a scan, which compete with other reads: one of 200 items takes two items of 60 KB, 14 ms for
+# HTML.
+SCAN_ITEM_BYTES = 512
 SELECT_ITEM = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND"
 _LIVE = f"change < {DELETED}"
 _FETCHED = 500  # items of a scan in one statement
@@ -260,9 +263,10 @@ class ItemReads(NodeReads):
         return self.db.row(statement, (node_no, row.indexed_us, row.indexed_no, behind)) is not None
 
     def scan_on(self, scan: Scan, limit: int) -> bool | None:
-        """Judges the next items of a scan, up to `limit`. Returns whether all items of the node in this snapshot are
-        judged, so that filtered reads need no index; None if the scan cannot be used: items were added in the part that
-        it has read, or were removed, or the node shows its publishers since, or no longer.
+        """Judges the next items of a scan, up to `limit`, of which a large one counts as several (`SCAN_ITEM_BYTES`).
+        Returns whether all items of the node in this snapshot are judged, so that filtered reads need no index; None if
+        the scan cannot be used: items were added in the part that it has read, or were removed, or the node shows its
+        publishers since, or no longer.
         """
         node_no = scan.node_no
         row = self._row(node_no)
@@ -271,10 +275,11 @@ class ItemReads(NodeReads):
         publishers = row.node.options.shows_publisher
         if not scan.item_nos:
             scan.publishers = publishers
-        items = self.slice(node_no, Slice(SMART, limit, after=scan.end))
+        items, more = self._next_items(node_no, scan.end, min(limit, scan.reach), limit * SCAN_ITEM_BYTES)
         if items:
             scan.add(items, self._histories(row, scan, items))
-        if len(items) == limit:
+        if more:
+            scan.reach = 2 * len(items)
             return False
         if scan.publishers is not publishers or len(scan.item_nos) != row.node.total:
             return None
@@ -378,10 +383,16 @@ class ItemReads(NodeReads):
         """Returns the items that are added to the filter index next, and whether more items follow them. A large item
         counts as several (`INDEX_ITEM_BYTES`).
         """
-        edge = Edge(row.indexed_us, row.indexed_no)
-        items = self.slice(row.node.node_no, Slice(SMART, limit, after=edge))
+        end = Edge(row.indexed_us, row.indexed_no)
+        return self._next_items(row.node.node_no, end, limit, limit * INDEX_ITEM_BYTES)
+
+    def _next_items(self, node_no: int, after: Edge, limit: int, limit_bytes: int) -> tuple[list[Item], bool]:
+        """Returns the items after an edge, oldest change first, and whether more items follow them. They end with the
+        item that reaches one of the limits.
+        """
+        items = self.slice(node_no, Slice(SMART, limit, after=after))
         done = size_bytes = 0
-        while done < len(items) and size_bytes < limit * INDEX_ITEM_BYTES:
+        while done < len(items) and size_bytes < limit_bytes:
             size_bytes += len(items[done].payload)
             done += 1
         return items[:done], len(items) == limit or done < len(items)

@@ -1,5 +1,8 @@
 """Scans find in a view what the filter index finds there: the same items, places, totals and standings."""
 
+import asyncio
+import threading
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
@@ -13,6 +16,7 @@ from smartfeeds.store.scan import Scan
 from smartfeeds.store.sql_items import SCAN_ITEM_BYTES, ItemReads
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, ids, item, read_payload, view
+from support.waiting import HANG_S, in_vain
 
 QUERIES = (
     *("category=a", "category=a&order=created", "category=a&category=b", "author=ann", "author=alice@example.org"),
@@ -141,6 +145,27 @@ async def test_scan_follows_changes_between_its_steps(store: Store) -> None:
     assert await store.read(lambda tx: tx.slice(made.node_no, Slice(scan.view, 100))) == scanned
 
 
+async def test_scan_is_not_used_in_an_older_snapshot(sqlite: SqliteStore) -> None:
+    """Readers that share a scan read in several connections. The older snapshot has not the items that were judged."""
+    made = await sqlite.write(add_feed(*(item(f"i{key}", key + 1, "in=a") for key in range(3))))
+    scan = Scan(made.node_no, view("category=a"), read_payload)
+    reads, goes_on = threading.Event(), threading.Event()
+
+    def late(tx: ReadTx) -> tuple[bool | None, int]:
+        assert tx.count(made.node_no, view("order=modified")) == 3  # begins the snapshot
+        reads.set()
+        assert goes_on.wait(HANG_S), in_vain("the newer snapshot")
+        return tx.scan_on(scan, 10), len(scan.item_nos)
+
+    older = asyncio.create_task(sqlite.read(late))
+    await asyncio.to_thread(reads.wait, HANG_S)
+    await sqlite.write(lambda tx: tx.put_item(made.node_no, item("new", 40, "in=a"), (40, 40)))
+    assert await sqlite.read(lambda tx: tx.scan_on(scan, 10)) is True
+    goes_on.set()
+    assert await older == (False, 4)
+    assert await sqlite.read(lambda tx: tx.scan_on(scan, 10)) is True
+
+
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
 async def test_scan_of_another_past_is_void(store: Store) -> None:
     """Items that an import adds among those that were read, and another meaning of `author`."""
@@ -185,6 +210,22 @@ async def test_bytes_of_a_step_stay_within_their_budget(store: Store, monkeypatc
     assert max(sum(sizes) - sizes[-1] for sizes in steps) < 200 * SCAN_ITEM_BYTES
     assert sum(fetched) < 4 * sum(map(sum, steps))
     assert len(steps) < 16
+
+
+@pytest.mark.parametrize("query", ["category=a", "category=none"])
+def test_size_of_a_scan_is_that_of_its_memory(query: str) -> None:
+    """The memory of all scans has a bound, and so has the error of the estimate."""
+    scan = Scan(1, view(query), read_payload)
+    tracemalloc.start()
+    try:
+        for start in range(0, 6_000, 200):
+            numbers = range(2**40 + start, 2**40 + start + 200)
+            scan.add([item("i", key, "in=a", created_us=key + 7)._replace(item_no=key) for key in numbers], {})
+        scan.page(Slice(scan.view, 1))
+        size_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 0.6 * scan.size_bytes() < size_bytes < 1.4 * scan.size_bytes()
 
 
 async def test_scan_is_used_only_where_it_is_much_shorter(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ def of_features(table: str) -> dict[str, Any]:
 STATES = of_features("STATES") | {
     "service.feeds.FeedService": LOCAL,
     "service.feeds.RequestTasks": LOCAL,
+    "service.scans.Scans": LOCAL,
     "app.background.BackgroundTasks": LOCAL,
     "telemetry.Durations": LOCAL,
     "telemetry.Tally": LOCAL,

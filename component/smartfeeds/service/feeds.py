@@ -6,7 +6,7 @@ answers. `KERNEL` has one line for each type of request; features add theirs.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -15,7 +15,7 @@ from smartfeeds.core.attachment_names import GOVERNED
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.position import Cursor, cursors_in
 from smartfeeds.core.touches import Touch
-from smartfeeds.core.view import Filters, split_name
+from smartfeeds.core.view import split_name
 from smartfeeds.errors import StoreError
 from smartfeeds.service import (
     affiliations,
@@ -39,23 +39,20 @@ from smartfeeds.service.context import Context, OverdueItems, Policy, check_admi
 from smartfeeds.service.damage import DamageLog
 from smartfeeds.service.expiry import expire
 from smartfeeds.service.requests import Answer
-from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
+from smartfeeds.service.scans import Scans
+from smartfeeds.service.steps import BeginIndexes, IndexFirst, MoreSteps, ReadAgain, WriteStep
 from smartfeeds.service.use_cases import UseCases
-from smartfeeds.store.base import Again, ReadTx, Scan, Store, Work, WriteTx, settle
+from smartfeeds.store.base import Again, ReadTx, Store, Work, WriteTx, settle
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
 T = TypeVar("T")
 
 INDEXED = 100  # items that one transaction reads for the filter index: some 10 ms
-# Of the index before the first search of feeds: a quarter of a second. Later the search finds what the index has then.
+# Steps of the index that the first search of all feeds waits for, about 0.25 s. Then it returns what is indexed.
 SEARCHED_STEPS = 20
 # Reads of filtered views take long. They only run in the writing connection, where all writes wait for them, if items
 # were published after each of so many attempts to bring the index up to date first.
 INDEX_TRIES = 8
-SCAN_STEP = 200  # items that one read judges for a scan: some 5 ms
-# Scans are kept while the index of their node is made, for clients that read page after page.
-KEPT_SCANS = 4
-KEPT_SCAN_S = 30.0
 
 
 _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
@@ -175,7 +172,7 @@ class FeedService:
         self._clock = clock
         self._new_id = new_id
         self._on_change = on_change
-        self._scans: dict[tuple[int, Filters], Scan] = {}  # by node and filters of the view
+        self._scans = Scans(store, self._begin_index)
         self._changed: set[int] = set()  # nodes, since the last call of `on_change`
 
     def handle(self, request: r.Request) -> Awaitable[Answer]:
@@ -209,7 +206,7 @@ class FeedService:
         return work
 
     async def read(
-        self, work: Callable[[ReadTx, Context], T | IndexFirst], *, turn: str = "", touch: Touch | None = None
+        self, work: Callable[[ReadTx, Context], T | ReadAgain], *, turn: str = "", touch: Touch | None = None
     ) -> T:
         """Runs a use case that only reads, on one snapshot. `turn` is the user it runs for, and `touch` names what it
         will look up (see `Store.read`).
@@ -224,42 +221,46 @@ class FeedService:
 
     async def read_on(
         self,
-        work: Callable[[ReadTx, Context], T | IndexFirst],
+        work: Callable[[ReadTx, Context], T | ReadAgain],
         context: Context,
         turn: str = "",
         touch: Touch | None = None,
+        result: ReadAgain | None = None,
     ) -> T:
-        """Runs a use case as `read` does, with what it needs before: an index, or the removal of expired items."""
+        """Runs a use case as `read` does, with what it needs before: an index, or the removal of expired items.
+
+        `result` is that of its last run, None if it must run first.
+        """
+
+        def step(tx: ReadTx) -> T | ReadAgain:
+            return work(tx, context)
+
         tries = 0
-        scan: Scan | None = None
+        answer: T | ReadAgain | None = result
         while True:
             try:
-                result = await self.store.read(partial(_scanned, scan, work, context), turn=turn, touch=touch)
+                if answer is None:
+                    answer = await self.store.read(step, turn=turn, touch=touch)
+                if isinstance(answer, IndexFirst):
+                    answer = await self._scans.read(answer, step, turn, touch)
             except OverdueItems as overdue:
                 await self.write(partial(expire, overdue=overdue), turn=turn)
+                answer = None
                 continue
-            if isinstance(result, _MoreToScan):
-                continue
-            if not isinstance(result, IndexFirst):
-                if scan is not None:
-                    self._keep_scan(scan)
-                return result
-            tries += 1
-            if tries == INDEX_TRIES:
-                # Each time an item was published between the index and the read, so both run in one transaction.
-                return await self.write(_indexed(result.node_no, work), turn=turn)
-            scan = None
-            if await self.write(_indexed_unless_scanned(result), turn=turn) and result.view is not None:
-                scan = self._scans.pop((result.node_no, result.view.filters), None)
-                scan = scan or self.store.new_scan(result.node_no, result.view)
+            if isinstance(answer, BeginIndexes):
+                await self.write(_begun(answer.node_nos, SEARCHED_STEPS), turn=turn)
+            elif not isinstance(answer, IndexFirst):
+                return answer
+            else:
+                tries += 1
+                if tries == INDEX_TRIES:
+                    # Each time an item was published between the index and the read, so both run in one transaction.
+                    return await self.write(_indexed(answer.node_no, work), turn=turn)
+                await self.write(_indexed(answer.node_no, _nothing), turn=turn)
+            answer = None
 
-    def _keep_scan(self, scan: Scan) -> None:
-        """Keeps a scan for the next page of its view. The next user continues it, and has it alone meanwhile."""
-        key = scan.node_no, scan.view.filters
-        self._scans[key] = scan
-        if len(self._scans) > KEPT_SCANS:
-            del self._scans[next(iter(self._scans))]
-        asyncio.get_running_loop().call_later(KEPT_SCAN_S, self._scans.pop, key, None)
+    def _begin_index(self, node_no: int, turn: str) -> Awaitable[None]:
+        return self.write(_begun((node_no,)), turn=turn)
 
     async def write(self, work: WriteStep[T], *, turn: str = "", touch: Touch | None = None) -> T:
         """Runs a use case that writes, each of its steps in a transaction of its own, and returns the answer of the
@@ -304,7 +305,7 @@ class _Read(Work):
     def __init__(
         self,
         service: FeedService,
-        use_case: Callable[[ReadTx, Context], Answer | IndexFirst],
+        use_case: Callable[[ReadTx, Context], Answer | ReadAgain],
         request: r.Request,
         finish: Finish,
     ) -> None:
@@ -319,20 +320,20 @@ class _Read(Work):
     def touch(self) -> Touch | None:
         return _touch_of(self._request)
 
-    def step(self, tx: ReadTx) -> Answer | IndexFirst:
+    def step(self, tx: ReadTx) -> Answer | ReadAgain:
         check_admitted(tx, self.context.policy, self._request.actor)
         return self._use_case(tx, self.context)
 
     def ended(self) -> None:
-        if isinstance(self.result, IndexFirst) or isinstance(self.error, OverdueItems):
-            again = self._service.read_on(self.step_in, self.context, self.turn, self.touch())
+        if isinstance(self.result, ReadAgain) or isinstance(self.error, OverdueItems):
+            again = self._service.read_on(self.step_in, self.context, self.turn, self.touch(), self.result)
             task = self._service.tasks.start(again, self._pass_on)
             if self.future is not None:
                 self.future.add_done_callback(lambda _future: task.cancel())  # the caller may be gone before the end
         else:
             self._pass_on(self.result, self.error)
 
-    def step_in(self, tx: ReadTx, _context: Context) -> Answer | IndexFirst:
+    def step_in(self, tx: ReadTx, _context: Context) -> Answer | ReadAgain:
         """The step again, for `FeedService.read_on`."""
         return self.step(tx)
 
@@ -416,50 +417,26 @@ def _then(first: WriteStep[object], work: WriteStep[T]) -> WriteStep[T]:
     return step
 
 
-class _MoreToScan:
-    """The result of a read that has continued a scan, and must run again."""
-
-
-def _scanned(
-    scan: Scan | None, work: Callable[[ReadTx, Context], T | IndexFirst], context: Context, tx: ReadTx
-) -> T | IndexFirst | _MoreToScan:
-    """Continues a scan, and does a work in the transaction in which the scan is complete."""
-    if scan is not None:
-        complete = tx.scan_on(scan, SCAN_STEP)
-        if not complete:
-            return IndexFirst(scan.node_no) if complete is None else _MoreToScan()
-    return work(tx, context)
-
-
-def _indexed_unless_scanned(first: IndexFirst) -> WriteStep[bool]:
-    """Returns the steps that bring the filter index of a node up to date, or only begin it if a scan for the view is
-    shorter. The result is whether it is.
+def _begun(node_nos: Sequence[int], steps: int = 0) -> WriteStep[None]:
+    """Returns the steps that make the filter indexes of these nodes follow their items, and then bring the indexes of
+    all nodes forward, by at most so many steps.
     """
 
-    def step(tx: WriteTx, context: Context) -> bool | MoreSteps[bool] | IndexFirst:
-        for node_no in (first.node_no, *first.others):
+    def step(tx: WriteTx, context: Context) -> MoreSteps[None] | None:
+        for node_no in node_nos:
             if tx.begin_index(node_no):
                 context.changed.add(node_no)  # wakes what makes the index
-        if first.others:
-            return _partly_indexed(SEARCHED_STEPS)(tx, context)
-        if first.view is not None and tx.scan_is_shorter(first.node_no):
-            return True
-        return _indexed(first.node_no, lambda _tx, _context: False)(tx, context)
+        more = steps and tx.index_some(INDEXED)
+        return MoreSteps(_begun((), steps - 1)) if more and steps > 1 else None
 
     return step
 
 
-def _partly_indexed(steps: int) -> WriteStep[bool]:
-    """Returns steps that bring the filter index forward, at most so many. The result is False."""
-
-    def step(tx: WriteTx, _context: Context) -> bool | MoreSteps[bool]:
-        done = tx.index_some(INDEXED)
-        return MoreSteps(_partly_indexed(steps - 1)) if done and steps > 1 else False
-
-    return step
+def _nothing(_tx: WriteTx, _context: Context) -> None:
+    """The work of a write that only brings an index up to date."""
 
 
-def _indexed(node_no: int, work: Callable[[WriteTx, Context], T | MoreSteps[T] | IndexFirst]) -> WriteStep[T]:
+def _indexed(node_no: int, work: Callable[[WriteTx, Context], T | MoreSteps[T] | ReadAgain]) -> WriteStep[T]:
     """Returns the steps that bring the filter index of a node up to date, followed by a work in the last transaction.
 
     Each transaction is small, so that others may write in between.
@@ -469,8 +446,8 @@ def _indexed(node_no: int, work: Callable[[WriteTx, Context], T | MoreSteps[T] |
         if tx.index_node(node_no, INDEXED) >= INDEXED:
             return MoreSteps(step)
         result = work(tx, context)
-        if isinstance(result, IndexFirst):
-            raise AssertionError(f"the filter index of node {result.node_no} is behind right after indexing {node_no}")
+        if isinstance(result, ReadAgain):
+            raise AssertionError(f"{result} right after indexing node {node_no}")
         return result
 
     return step

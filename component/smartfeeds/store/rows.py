@@ -44,7 +44,7 @@ STATES = 32
 
 # The position of an empty filter index: before every item.
 NOWHERE = (-(2**63), 0)
-# In its place while nobody has read a filtered view of the node. Such nodes are not indexed, and most nodes are such.
+# The index position of a node whose filtered views nobody has read. Such a node is not indexed.
 UNREAD = (-(2**63), -1)
 
 # In place of the end of a lease, for a subscription that ends when the subscriber goes offline.

@@ -15,11 +15,13 @@ from smartfeeds.store.rows import NOWHERE
 from smartfeeds.store.tokens import index_tokens
 from smartfeeds.store.versions import VERSION_TEXT
 
-# A larger node waits for its index: the items of a scan are in the memory, about 200 bytes each.
+# A larger node waits for its index: the numbers of its items alone would exceed the memory of all scans.
 SCAN_ITEMS = 100_000
 # A scan takes a quarter to a half of the time of indexing, and is kept for `KEPT_SCAN_S` only.
 SCAN_SHARE = 4
 SCAN_LEAST = 1_000  # items that are to be indexed; fewer are indexed in a tenth of a second
+# What a scan takes of the memory for each item, for each of its view, and for each of an ordered list of these.
+_JUDGED_BYTES, _MATCH_BYTES, _LISTED_BYTES = 100, 190, 72
 _SHORT = 8_192  # bytes of a payload whose words are fewer than VERSION_TEXT in any case
 
 
@@ -38,6 +40,7 @@ class Scan:
     # Items that the next step fetches at most: twice those that the last one could judge. A step of 200 items of 60 KB
     # would read 12 MB and judge two items.
     reach: int = 25
+    seen_us: int = -1  # of the last change of the node, in the newest snapshot that the scan has seen
     item_nos: set[int] = field(default_factory=set)
     # Of the items of the view: both keys, whether the item is deleted, and the states that match.
     _items: dict[int, tuple[int, int, bool, int]] = field(default_factory=dict)
@@ -82,6 +85,11 @@ class Scan:
         """Returns the states of an item that match the filters."""
         entry = self._items.get(item_no)
         return 0 if entry is None else entry[3]
+
+    def size_bytes(self) -> int:
+        """Returns an estimate of the memory that the scan takes."""
+        listed = sum(map(len, self._lists.values()))
+        return _JUDGED_BYTES * len(self.item_nos) + _MATCH_BYTES * len(self._items) + _LISTED_BYTES * listed
 
     def count(self, view: View, before: Edge | None) -> int:
         """Returns the number of items in a view with these filters up to an edge."""

@@ -256,7 +256,7 @@ class ItemReads(NodeReads):
     def scan_is_shorter(self, node_no: int) -> bool:
         """Returns whether reading all items of a node takes much less time than making the rest of its filter index."""
         row = self._row(node_no)
-        if row is None or not row.stale or not SCAN_LEAST < row.node.total <= SCAN_ITEMS:
+        if row is None or row.is_indexed or not SCAN_LEAST < row.node.total <= SCAN_ITEMS:
             return False
         behind = max(SCAN_LEAST, row.node.total // SCAN_SHARE)
         statement = "SELECT 1 FROM item WHERE node_no = ? AND (modified_us, item_no) > (?, ?) LIMIT 1 OFFSET ?"
@@ -272,6 +272,9 @@ class ItemReads(NodeReads):
         row = self._row(node_no)
         if row is None or self.index_current(node_no):
             return True
+        if row.node.last_modified_us < scan.seen_us:
+            return False  # another connection has continued the scan in a newer snapshot
+        scan.seen_us = row.node.last_modified_us
         publishers = row.node.options.shows_publisher
         if not scan.item_nos:
             scan.publishers = publishers

@@ -3,11 +3,15 @@ steps that let others through.
 """
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from smartfeeds.service import feeds
-from smartfeeds.store.base import ReadTx
+from smartfeeds.core.touches import Touch
+from smartfeeds.core.view import parse_view
+from smartfeeds.service import scans
+from smartfeeds.store.base import ReadTx, Work, WriteTx
 from smartfeeds.store.scan import Scan
 from support.world import FEED, World
 
@@ -18,9 +22,20 @@ STEP = 3
 
 @pytest.fixture
 async def behind(feed: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A feed of twelve items, of which the index has none, and a scan reads three at a time."""
+    """A feed of twelve items, of which the index has none, and a scan reads three at a time.
+
+    Other tasks run before each read.
+    """
+    read = feed.store.read
+
+    async def yielding(*args: Any, **options: Any) -> Any:
+        await asyncio.sleep(0)
+        return await read(*args, **options)
+
+    monkeypatch.setattr(feed.store, "read", yielding)
     monkeypatch.setattr("smartfeeds.store.sql_items.SCAN_LEAST", 3)
-    monkeypatch.setattr(feeds, "SCAN_STEP", STEP)
+    monkeypatch.setattr("smartfeeds.service.steps.SCAN_LEAST", 3)
+    monkeypatch.setattr(scans, "SCAN_STEP", STEP)
     for number in range(ITEMS):
         await feed.publish(f"i{number}", category="news" if number % 2 else "other")
         feed.clock.move(1)
@@ -40,6 +55,27 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(ReadTx, "scan_on", watched)
     return steps
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Lets the tasks run until a condition holds. The store of these tests answers at once."""
+    for _ in range(1_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("the condition never holds")
+
+
+def hold_writes(world: World, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Holds the writes of the service until the event is set."""
+    event, write = asyncio.Event(), world.service.write
+
+    async def late(*args: Any, **options: Any) -> Any:
+        await event.wait()
+        return await write(*args, **options)
+
+    monkeypatch.setattr(world.service, "write", late)
+    return event
 
 
 async def is_indexed(world: World) -> bool:
@@ -119,12 +155,156 @@ async def test_empty_node_is_indexed_from_its_first_filtered_read_on(feed: World
     assert await feed.store.index_some(100) == 1
 
 
-async def test_scans_are_kept_for_few_views_and_not_for_ever(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "KEPT_SCANS", 2)
-    monkeypatch.setattr(feeds, "KEPT_SCAN_S", 0.0)
-    for name in ("news", "other", "none"):
-        await behind.pull(f"{FEED}?category={name}", max=1)
-    assert len(behind.service._scans) <= 2
-    for _ in range(3):
+async def test_readers_of_one_view_share_its_scan(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty readers judge each item once. Each of them continues the scan in turn, and pays for its step."""
+    steps = watch(monkeypatch)
+    read, turns = behind.store.read, list[str]()
+
+    async def noted(work: Callable[[ReadTx], object], *, turn: str = "", touch: Touch | None = None) -> object:
+        turns.append(turn)
+        return await read(work, turn=turn, touch=touch)
+
+    monkeypatch.setattr(behind.store, "read", noted)
+    readers = [f"u{number}@example.org" for number in range(20)]
+    pages = await asyncio.gather(*(behind.pull(NEWS, max=100, actor=reader) for reader in readers))
+    assert {page.ids for page in pages} == {"i1 i3 i5 i7 i9 i11"}
+    assert sum(steps) == ITEMS
+    assert set(readers) <= set(turns)
+
+
+async def test_reader_that_is_cancelled_does_not_end_the_scan_of_others(
+    behind: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = watch(monkeypatch)
+    readers = [asyncio.create_task(behind.pull(NEWS, max=100)) for _ in range(3)]
+    await until(lambda: bool(steps))
+    readers[0].cancel()
+    pages = await asyncio.gather(*readers, return_exceptions=True)
+    assert isinstance(pages[0], asyncio.CancelledError)
+    assert [page.count for page in pages[1:]] == [ITEMS // 2] * 2  # type: ignore[union-attr]
+    assert sum(steps) == ITEMS
+
+
+async def test_reader_pauses_while_another_does_a_step(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step runs in another connection. A reader that waits for its turn does not delay others."""
+    steps = watch(monkeypatch)
+    await behind.pull(NEWS, max=1)
+    (shared,) = behind.service._scans._scans.values()
+    pauses, sleep = 0, asyncio.sleep
+
+    async def paused(delay_s: float) -> None:
+        nonlocal pauses
+        if delay_s == scans.BUSY_PAUSE_S:
+            pauses += 1
+            shared.lock.release()
+        await sleep(0)
+
+    monkeypatch.setattr(scans.asyncio, "sleep", paused)
+    assert shared.lock.acquire(blocking=False)
+    before = len(steps)
+    assert (await behind.pull(NEWS, max=100)).count == ITEMS // 2
+    assert (pauses, steps[before:]) == (1, [0])
+    assert not shared.lock.locked()
+
+
+async def test_scan_without_readers_is_dropped(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take the place of a scan that somebody waits for. A step that runs may end first."""
+    steps = watch(monkeypatch)
+    reader = asyncio.create_task(behind.pull(NEWS, max=100))
+    await until(lambda: bool(steps))
+    tasks = list(behind.service.tasks._tasks)
+    reader.cancel()
+    await asyncio.gather(reader, *tasks, return_exceptions=True)
+    assert not behind.service._scans._scans
+    assert sum(steps) < ITEMS
+
+
+async def test_two_scans_run_and_further_readers_wait_for_the_index(
+    behind: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scans compete with the index, which serves all views."""
+    steps = watch(monkeypatch)
+    await behind.store.write(lambda tx: tx.begin_index(1))
+    writes = hold_writes(behind, monkeypatch)
+    names = ("news", "other", "none", "few")
+    readers = [asyncio.create_task(behind.pull(f"{FEED}?category={name}", max=100)) for name in names]
+    await asyncio.gather(*readers[:2])
+    assert sum(steps) == 2 * ITEMS
+    assert not readers[2].done() and not readers[3].done()
+    writes.set()
+    assert [page.count for page in await asyncio.gather(*readers)] == [ITEMS // 2, ITEMS // 2, 0, 0]
+    assert sum(steps) == 2 * ITEMS
+    assert await is_indexed(behind)
+
+
+async def test_scan_above_the_memory_of_scans_is_given_up(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its readers wait for the index. No scan of the view begins until then."""
+    monkeypatch.setattr(scans, "SCANS_BYTES", 700)
+    steps = watch(monkeypatch)
+    await behind.store.write(lambda tx: tx.begin_index(1))
+    writes = hold_writes(behind, monkeypatch)
+    readers = [asyncio.create_task(behind.pull(NEWS, max=100)) for _ in range(2)]
+    await until(lambda: len(steps) == 2)
+    readers.append(asyncio.create_task(behind.pull(NEWS, max=100)))
+    for _ in range(100):
         await asyncio.sleep(0)
-    assert not behind.service._scans
+    assert steps == [STEP] * 2  # 1,170 bytes after the second one
+    assert sum(shared.size_bytes for shared in behind.service._scans._scans.values()) == 0
+    writes.set()
+    assert [page.count for page in await asyncio.gather(*readers)] == [ITEMS // 2] * 3
+    assert await is_indexed(behind)
+
+
+async def test_scan_that_nobody_uses_makes_room_for_another(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scans, "SCANS_BYTES", 4_000)
+    kept = behind.service._scans._scans
+    for name in ("news", "other"):
+        assert (await behind.pull(f"{FEED}?category={name}", max=100)).count == ITEMS // 2
+        assert [filters for _node_no, filters in kept] == [parse_view(f"category={name}").filters]  # type: ignore[union-attr]
+    assert not await is_indexed(behind)
+
+
+async def test_pages_of_a_kept_scan_write_nothing(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first page begins the index. Whether a scan is shorter is decided once, in a read."""
+    submit, writes, decisions = behind.store.submit_write, list[Work](), list[bool]()
+    is_shorter = ReadTx.scan_is_shorter
+
+    def noted(work: Work) -> None:
+        writes.append(work)
+        submit(work)
+
+    def decided(tx: ReadTx, node_no: int) -> bool:
+        assert not isinstance(tx, WriteTx)
+        decisions.append(is_shorter(tx, node_no))
+        return decisions[-1]
+
+    monkeypatch.setattr(behind.store, "submit_write", noted)
+    monkeypatch.setattr(ReadTx, "scan_is_shorter", decided)
+    page = await behind.pull(NEWS, max=2)
+    assert (len(writes), decisions) == (1, [True, True])  # before and after the index has begun
+    for _ in range(2):
+        page = await behind.pull(NEWS, after=page.last, max=2)
+        await behind.pull(f"{NEWS}&order=created", max=1)
+    assert page.ids == "i9 i11"
+    assert (len(writes), len(decisions)) == (1, 2)
+
+
+async def test_each_page_moves_the_end_of_its_scan(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timer of an earlier page does not drop the scan of a later one."""
+    loop = asyncio.get_running_loop()
+    call_later, timers = loop.call_later, list[asyncio.TimerHandle]()
+
+    def planned(delay: float, callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.TimerHandle:
+        timer = call_later(delay, callback, *args, **options)
+        if delay == scans.KEPT_SCAN_S:
+            timers.append(timer)
+        return timer
+
+    monkeypatch.setattr(loop, "call_later", planned)
+    for _ in range(3):
+        await behind.pull(NEWS, max=1)
+    assert [timer.cancelled() for timer in timers] == [True, True, False]
+    assert behind.service._scans._scans
+    timers[-1]._run()  # type: ignore[attr-defined]
+    timers[-1].cancel()
+    assert not behind.service._scans._scans

@@ -21,7 +21,7 @@ from smartfeeds.features.pages.river import EntryPlace
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.discovery import place_of_node
 from smartfeeds.service.requests import Answer, Request
-from smartfeeds.service.steps import IndexFirst
+from smartfeeds.service.steps import BeginIndexes
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx
 
@@ -126,7 +126,7 @@ def get_headlines(tx: ReadTx, context: Context, request: GetHeadlines) -> Headli
     return Headlines(items)
 
 
-def search_feeds(tx: ReadTx, context: Context, request: SearchFeeds) -> SearchResult | IndexFirst:
+def search_feeds(tx: ReadTx, context: Context, request: SearchFeeds) -> SearchResult | BeginIndexes:
     """One page of a search. It finds what the filter index has: entries of the last seconds may be missing, because a
     search of all feeds cannot wait for all of them. The first search begins the index of its feeds."""
     hits: list[FeedHits] = []
@@ -146,7 +146,7 @@ def search_feeds(tx: ReadTx, context: Context, request: SearchFeeds) -> SearchRe
         if items:
             hits.append(FeedHits(node, tuple(items[::-1][:HITS]), len(items) > HITS))
     if unread:
-        return IndexFirst(unread[0], others=tuple(unread))
+        return BeginIndexes(tuple(unread))
     return SearchResult(tuple(hits), following, searched)
 
 

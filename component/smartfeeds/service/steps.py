@@ -14,8 +14,7 @@ from typing import Generic, TypeVar
 from smartfeeds.core.model import Node
 from smartfeeds.core.view import View
 from smartfeeds.service.context import Context
-from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.store.scan import SCAN_LEAST
+from smartfeeds.store.base import SCAN_LEAST, ReadTx, WriteTx
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

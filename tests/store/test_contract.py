@@ -13,6 +13,7 @@ from smartfeeds.core.model import (
     MAX_ITEM_NO,
     Affiliation,
     Edge,
+    IndexState,
     Item,
     Mark,
     Node,
@@ -220,7 +221,7 @@ async def test_add_items_stores_what_put_item_stores(store: Store) -> None:
         return [[[made._replace(item_no=0) for made in page] for page in slices], node_row.total, node_row.live]
 
     assert await store.read(lambda tx: shown(tx, one)) == await store.read(lambda tx: shown(tx, other))
-    assert not await store.read(lambda tx: tx.index_current(one))
+    assert not await store.read(lambda tx: tx.index_state(one) is IndexState.CURRENT)
     await store.write(lambda tx: tx.index_node(one))
     by = view("author=b")
     assert await store.read(lambda tx: [made.id for made in tx.slice(one, Slice(by, 10))]) == ["b"]
@@ -427,7 +428,7 @@ async def test_publisher_is_a_facet_where_the_node_shows_it(store: Store) -> Non
 
     for value, expected in (("publisher", "a b c e d"), ("none", "a"), ("publisher", "a b c e d")):
         await store.write(lambda tx, value=value: tx.set_options(made.node_no, {"itemreply": (value,)}))  # type: ignore[misc]
-        assert await store.read(lambda tx: tx.index_current(made.node_no))
+        assert await store.read(lambda tx: tx.index_state(made.node_no) is IndexState.CURRENT)
         found = await store.read(lambda tx: tx.slice(made.node_no, Slice(author, 9)))
         assert ids(found) == expected
         assert [one.id for one in found if one.left] == ["d"] * (value == "publisher")
@@ -865,17 +866,17 @@ async def test_index_edited_item_has_left_the_views_of_its_old_version(store: St
     """[A-20]"""
     made = await store.write(add_feed(item("a", 10, "in=old | before"), item("b", 20, "in=old | other")))
     await store.write(lambda tx: tx.index_node(made.node_no))
-    assert await store.read(lambda tx: tx.index_current(made.node_no))
+    assert await store.read(lambda tx: tx.index_state(made.node_no) is IndexState.CURRENT)
     await edit(store, "a", 30, "in=new | after")
 
     def found(tx: ReadTx) -> list[str]:
         queries = ("category=old", "category=new", "q=before", "q=after", "category=old&order=created")
         return [_shown(tx.slice(made.node_no, Slice(view(query), 9))) for query in queries]
 
-    assert not await store.read(lambda tx: tx.index_current(made.node_no))
+    assert not await store.read(lambda tx: tx.index_state(made.node_no) is IndexState.CURRENT)
     assert await store.read(found) == ["b", "", "", "", "b"]
     await store.write(lambda tx: tx.index_node(made.node_no))
-    assert await store.read(lambda tx: tx.index_current(made.node_no))
+    assert await store.read(lambda tx: tx.index_state(made.node_no) is IndexState.CURRENT)
     assert await store.read(found) == ["b -a", "a", "-a", "a", "-a b"]
     assert await store.read(lambda tx: tx.count(made.node_no, view("category=old"))) == 2
 
@@ -991,7 +992,7 @@ async def test_index_item_below_its_position_is_indexed_again(store: Store) -> N
     made = await store.write(add_feed(item("a", 10, "in=x"), item("b", 20, "in=x")))
     await store.write(lambda tx: tx.index_node(made.node_no))
     await store.write(lambda tx: [tx.put_item(made.node_no, item(name, 10, "in=x")) for name in ("c", "d")])
-    assert not await store.read(lambda tx: tx.index_current(made.node_no))
+    assert not await store.read(lambda tx: tx.index_state(made.node_no) is IndexState.CURRENT)
     await store.write(lambda tx: tx.index_node(made.node_no))
     assert ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(view("category=x"), 9)))) == "a c d b"
     assert await store.read(lambda tx: tx.count(made.node_no, view("category=x"))) == 4
@@ -1002,7 +1003,7 @@ async def test_index_some_goes_on_where_it_stopped(store: Store) -> None:
     two = await store.write(add_feed(*(item(str(n), n, "in=x") for n in range(3)), name="two"))
     assert [await store.index_some(4) for _ in range(4)] == [4, 4, 0, 0]
     for made, total in ((one, 5), (two, 3)):
-        assert await store.read(lambda tx, made=made: tx.index_current(made.node_no))
+        assert await store.read(lambda tx, made=made: tx.index_state(made.node_no) is IndexState.CURRENT)
         assert await store.read(lambda tx, made=made: tx.count(made.node_no, view("category=x"))) == total
 
 

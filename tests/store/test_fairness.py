@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, IndexState, Item, Slice
 from smartfeeds.core.view import BARE, SMART, Traits
 from smartfeeds.errors import Condition, FeedError, StoreClosedError
 from smartfeeds.store import work_queue
@@ -488,7 +488,7 @@ async def test_index_step_is_bounded_by_bytes_as_well_as_by_items(sqlite: Sqlite
 
     steps = []
     while done := await sqlite.write(lambda tx: tx.index_node(made.node_no, 10)):
-        assert done >= 10 or await sqlite.read(lambda tx: tx.index_current(made.node_no))
+        assert done >= 10 or await sqlite.read(lambda tx: tx.index_state(made.node_no) is IndexState.CURRENT)
         steps.append(done)
 
     assert len(steps) == 10, "two items of 10 KB a step, where ten of 1 KiB may be"

@@ -6,7 +6,7 @@ from types import FrameType
 
 import pytest
 
-from smartfeeds.core.model import Item
+from smartfeeds.core.model import IndexState, Item
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.store.sqlite import SqliteStore
@@ -108,10 +108,8 @@ async def test_filtered_read_indexes_its_own_node_alone(sqlite: SqliteStore) -> 
     other = await sqlite.write(add_feed(*(item(f"o{key}", key + 1, "in=x") for key in range(300)), name="other"))
     own = await sqlite.write(add_feed(*(item(f"i{key}", key + 1, "in=x") for key in range(30)), name="own"))
     assert await sqlite.write(lambda tx: tx.index_node(own.node_no, 100)) == 30
-    assert await sqlite.read(lambda tx: (tx.index_current(own.node_no), tx.index_current(other.node_no))) == (
-        True,
-        False,
-    )
+    states = await sqlite.read(lambda tx: [tx.index_state(node.node_no) for node in (own, other)])
+    assert states == [IndexState.CURRENT, IndexState.BEHIND]
     assert await sqlite.read(lambda tx: tx.count(own.node_no, view("category=x"))) == 30
 
 
@@ -129,6 +127,6 @@ async def test_node_that_others_always_lock_is_indexed_too(
 
     monkeypatch.setattr(WriteTx, "index_some", locked)
     assert await sqlite.index_some(10) == 1
-    assert await sqlite.read(lambda tx: tx.index_current(made.node_no))
+    assert await sqlite.read(lambda tx: tx.index_state(made.node_no) is IndexState.CURRENT)
     assert await sqlite.index_some(10) == 0
     assert waits == [False, True, False]

@@ -18,7 +18,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from smartfeeds.core.consumers import PUSH, Consumer
-from smartfeeds.core.model import Slice
+from smartfeeds.core.model import IndexState, Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate, migrations
@@ -402,7 +402,7 @@ async def test_upgrade_indexes_languages_and_keeps_what_the_index_knows_of_past_
     store = SqliteStore(path, read_payload)
     await store.open()
     try:
-        assert not await store.read(lambda tx: tx.index_current(1))
+        assert not await store.read(lambda tx: tx.index_state(1) is IndexState.CURRENT)
         await store.write(lambda tx: tx.index_node(1))
 
         def standings(tx: ReadTx) -> dict[str, str]:

@@ -46,6 +46,14 @@ class SubscriptionState(Enum):
 NO_OPTIONS: FormFields = MappingProxyType({})
 
 
+class IndexState(Enum):
+    """What the filter index has of the items of a node."""
+
+    UNREAD = "unread"  # nothing: nobody has read a filtered view of the node, so it is not indexed
+    BEHIND = "behind"
+    CURRENT = "current"
+
+
 class NodeState(Enum):
     """A deleted node has lost its name, but its rows stay until the delete event is sent."""
 

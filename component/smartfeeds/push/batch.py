@@ -12,6 +12,7 @@ from smartfeeds.core.model import (
     MAX_ITEM_NO,
     TRANSIENT_ITEM,
     Edge,
+    IndexState,
     Item,
     Mark,
     Node,
@@ -129,7 +130,7 @@ def read_batch(
     since_us = interested_since(node.name)
     if since_us is not None:
         views[canonical(BARE)] = BARE
-    if any(view.filtered for view in views.values()) and not tx.index_current(node_no):
+    if any(view.filtered for view in views.values()) and tx.index_state(node_no) is not IndexState.CURRENT:
         return IndexFirst(node_no)
     events = tuple(start.events)
     # A full page of events may have successors, and items behind those must wait for them.
@@ -164,7 +165,7 @@ def read_held_batch(
     stored_mark = tx.mark(node.node_no, view.order, consumer.name)
     if stored_mark is None or not is_recipient(tx, context, node, sub):
         return None
-    if view.filtered and not tx.index_current(node.node_no):
+    if view.filtered and tx.index_state(node.node_no) is not IndexState.CURRENT:
         return IndexFirst(node.node_no)
     mark = marks.get(view.order, stored_mark)
     orders = (_read_order(tx, context, node, view.order, mark, {sub.view: view}, None),)

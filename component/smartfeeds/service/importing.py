@@ -13,7 +13,7 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import MAX_ID_BYTES, Node, NodeKind
+from smartfeeds.core.model import MAX_ID_BYTES, IndexState, Node, NodeKind
 from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, PUBSUB, FormFields, Values
 from smartfeeds.core.text import is_language_tag
 from smartfeeds.core.urls import xmpp_uri
@@ -88,7 +88,9 @@ async def index_import(service: FeedService, node: str) -> None:
 def _index_read(tx: ReadTx, _context: Context, name: str) -> IndexFirst | None:
     """Reads nothing, when the filter index of the node is up to date, or nobody has read a filtered view of it."""
     node = tx.node(name)
-    return IndexFirst(node.node_no) if node is not None and tx.index_behind(node.node_no) else None
+    if node is None or tx.index_state(node.node_no) is not IndexState.BEHIND:
+        return None
+    return IndexFirst(node.node_no)
 
 
 async def ensure_feed(service: FeedService, node: str, actor: Jid, document: FeedDocument) -> tuple[str, ...]:

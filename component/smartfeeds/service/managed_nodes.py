@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Affiliation, KeyRange, Node, NodeKind
+from smartfeeds.core.model import Affiliation, IndexState, KeyRange, Node, NodeKind
 from smartfeeds.core.options import KIND, PUBSUB, AccessModel
 from smartfeeds.core.times import format_second
 from smartfeeds.core.urls import ADMIN_FEEDS, entry_path
@@ -68,7 +68,7 @@ def get_managed_node(tx: ReadTx, context: Context, request: GetManagedNode) -> M
     located.access.check_manage()
     node = located.node
     counts = tx.affiliation_count(node.node_no), tx.conflict_count(node.node_no)
-    return ManagedNode(summary_of(tx, context, node), *counts, not tx.index_behind(node.node_no))
+    return ManagedNode(summary_of(tx, context, node), *counts, tx.index_state(node.node_no) is not IndexState.BEHIND)
 
 
 def list_managed(tx: ReadTx, context: Context, request: ListManagedNodes) -> ListAnswer[NodeSummary]:

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import TypeVar
 
+from smartfeeds.core.model import IndexState
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Filters
 from smartfeeds.service.steps import IndexFirst
@@ -166,7 +167,7 @@ def _scanned(shared: _SharedScan, work: Callable[[ReadTx], T], tx: ReadTx) -> T 
             return _Rest.WAIT_FOR_INDEX
         if not scan.item_nos and not tx.scan_is_shorter(scan.node_no):
             return _Rest.DROP
-        if not tx.index_begun(scan.node_no):
+        if tx.index_state(scan.node_no) is IndexState.UNREAD:
             return _Rest.BEGIN_INDEX
         complete = tx.scan_on(scan, SCAN_STEP)
         if complete is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from smartfeeds.core.model import Node
+from smartfeeds.core.model import IndexState, Node
 from smartfeeds.core.view import View
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import SCAN_LEAST, ReadTx, WriteTx
@@ -53,6 +53,6 @@ WriteStep = Callable[[WriteTx, Context], T | MoreSteps[T] | IndexFirst]
 
 def index_first(tx: ReadTx, node: Node, view: View) -> IndexFirst | None:
     """Returns IndexFirst if the view has filters and the store has not indexed the newest items of the node yet."""
-    if not view.filtered or tx.index_current(node.node_no) or tx.is_scanned(node.node_no, view):
+    if not view.filtered or tx.index_state(node.node_no) is IndexState.CURRENT or tx.is_scanned(node.node_no, view):
         return None
     return IndexFirst(node.node_no, view if node.total > SCAN_LEAST else None)

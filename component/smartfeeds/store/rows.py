@@ -15,6 +15,7 @@ from smartfeeds.core.filters import LastChange
 from smartfeeds.core.model import (
     NO_OPTIONS,
     Affiliation,
+    IndexState,
     Item,
     Node,
     NodeKind,
@@ -85,14 +86,11 @@ class NodeRow:
     stale: bool
 
     @property
-    def is_unread(self) -> bool:
-        """Whether nobody has read a filtered view of the node."""
-        return self.indexed_no < 0
-
-    @property
-    def is_indexed(self) -> bool:
-        """Whether the filter index has every item of the node."""
-        return not self.stale and self.indexed_no >= 0
+    def index(self) -> IndexState:
+        """The state of the filter index of the node."""
+        if self.indexed_no < 0:
+            return IndexState.UNREAD
+        return IndexState.BEHIND if self.stale else IndexState.CURRENT
 
 
 def prefixed(columns: str, alias: str) -> str:

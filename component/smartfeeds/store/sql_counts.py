@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from smartfeeds.core.model import AUDIENCE_CHANGE, Edge
+from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, IndexState
 from smartfeeds.core.view import Order, View
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import DELETED, NodeRow
@@ -36,7 +36,7 @@ class FeedMoment:
 
 def moment_of(row: NodeRow) -> FeedMoment | None:
     """Returns the state of a feed. None if its filter index is behind or was never made."""
-    if not row.is_indexed:
+    if row.index is not IndexState.CURRENT:
         return None
     node = row.node
     newest = Edge(row.indexed_us, row.indexed_no)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from zlib import crc32
 
 from smartfeeds.core.files import MARK
-from smartfeeds.core.model import NO_LIMIT, Item
+from smartfeeds.core.model import NO_LIMIT, IndexState, Item
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, Traits, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
@@ -160,7 +160,7 @@ class ItemWrites(FileWrites, ItemReads):
 
     @staticmethod
     def _unindex_from(row: NodeRow, item: Item) -> None:
-        if row.indexed_no < 0:  # `is_unread`, without a call for each publish
+        if row.indexed_no < 0:  # UNREAD, without a call for each publish
             return
         row.stale = True
         if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
@@ -184,7 +184,7 @@ class ItemWrites(FileWrites, ItemReads):
     def begin_index(self, node_no: int) -> bool:
         """Makes the filter index of a node follow its items from now on. Returns whether it did not do so before."""
         row = self._row(node_no)
-        if row is None or not row.is_unread:
+        if row is None or row.index is not IndexState.UNREAD:
             return False
         row = self._edit(node_no)
         row.indexed_us, row.indexed_no = NOWHERE
@@ -198,7 +198,7 @@ class ItemWrites(FileWrites, ItemReads):
         """
         done = 0
         self.begin_index(node_no)
-        while done < limit and not self.index_current(node_no):
+        while done < limit and self.index_state(node_no) is not IndexState.CURRENT:
             done += self._index(node_no, min(_INDEX_CHUNK, limit - done))
         return done
 

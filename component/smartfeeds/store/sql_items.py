@@ -6,7 +6,7 @@ Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, KeyRange, Slice
+from smartfeeds.core.model import ALL_NUMBERS, Edge, IndexState, Item, KeyRange, Slice
 from smartfeeds.core.view import SMART, Filters, Order, Standing, View
 from smartfeeds.store.engine import Direction, Engine, Row
 from smartfeeds.store.rows import DELETED, KEYS, NodeRow, prefixed, to_items
@@ -214,7 +214,7 @@ class ItemReads(NodeReads):
         if not view.filtered and before is None:
             return row.node.live if view.hides_tombstones else row.node.total
         query = self._query(row, view, None, before)
-        whole = not row.is_indexed or view.hides_tombstones
+        whole = row.index is not IndexState.CURRENT or view.hides_tombstones
         return self.number(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
@@ -256,7 +256,7 @@ class ItemReads(NodeReads):
     def scan_is_shorter(self, node_no: int) -> bool:
         """Returns whether reading all items of a node takes much less time than making the rest of its filter index."""
         row = self._row(node_no)
-        if row is None or row.is_indexed or not SCAN_LEAST < row.node.total <= SCAN_ITEMS:
+        if row is None or row.index is IndexState.CURRENT or not SCAN_LEAST < row.node.total <= SCAN_ITEMS:
             return False
         behind = max(SCAN_LEAST, row.node.total // SCAN_SHARE)
         statement = "SELECT 1 FROM item WHERE node_no = ? AND (modified_us, item_no) > (?, ?) LIMIT 1 OFFSET ?"
@@ -270,7 +270,7 @@ class ItemReads(NodeReads):
         """
         node_no = scan.node_no
         row = self._row(node_no)
-        if row is None or self.index_current(node_no):
+        if row is None or row.index is IndexState.CURRENT:
             return True
         if row.node.last_modified_us < scan.seen_us:
             return False  # another connection has continued the scan in a newer snapshot
@@ -345,7 +345,7 @@ class ItemReads(NodeReads):
                 query.add(f"i.{_LIVE}")
             return query
         index_end = Edge(row.indexed_us, row.indexed_no)
-        if not row.is_indexed and view.order is Order.MODIFIED:
+        if row.index is not IndexState.CURRENT and view.order is Order.MODIFIED:
             before = _earlier(before, index_end)
         publishers = row.node.options.shows_publisher
         wildcard = self._ahead.wildcards.get(node_no)
@@ -362,7 +362,7 @@ class ItemReads(NodeReads):
             wildcard=wildcard,
             direction=direction,
         )
-        if not row.is_indexed:
+        if row.index is not IndexState.CURRENT:
             query.add("(i.modified_us, i.item_no) <= (?, ?)", index_end.key_us, index_end.item_no)
         if view.hides_tombstones:
             query.add(f"i.{_LIVE} AND {query.present.text}", *query.present.params)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from smartfeeds.core.access import READERS, Access
 from smartfeeds.core.attachment_names import is_listed
 from smartfeeds.core.consumers import HELD
-from smartfeeds.core.model import AUDIENCE_CHANGE, Affiliation, Item, K, KeyRange, Node, NodeState
+from smartfeeds.core.model import AUDIENCE_CHANGE, Affiliation, IndexState, Item, K, KeyRange, Node, NodeState
 from smartfeeds.core.options import FormFields, NodeKind, NodeOptions
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import Order
@@ -174,22 +174,12 @@ class NodeReads(TallyReads):
         row = self._row(node_no)
         return row.subscribed if row else 0
 
-    def index_current(self, node_no: int) -> bool:
-        """Returns whether the filter index has every item of the node. If not, filtered views need `WriteTx.index_node`
-        first.
+    def index_state(self, node_no: int) -> IndexState:
+        """Returns the state of the filter index of a node. Filtered views need `WriteTx.index_node` first if it is not
+        current.
         """
         row = self._row(node_no)
-        return row is None or row.is_indexed
-
-    def index_behind(self, node_no: int) -> bool:
-        """Returns whether the filter index of a node is made and does not have every item yet."""
-        row = self._row(node_no)
-        return row is not None and row.stale
-
-    def index_begun(self, node_no: int) -> bool:
-        """Returns whether somebody has read a filtered view of a node, so that it is indexed."""
-        row = self._row(node_no)
-        return row is None or not row.is_unread
+        return IndexState.CURRENT if row is None else row.index
 
     def _nodes(self, statement: str, params: Row, limit: int) -> list[Node]:
         """The nodes of a statement that selects their columns, as `_values` reads them."""

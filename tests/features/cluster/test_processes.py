@@ -7,6 +7,7 @@ import pytest
 
 from features.cluster.processes import owner_first, shared, without_locks
 from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.model import IndexState
 from smartfeeds.delivery import changes
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.features.bot.bot import Bot
@@ -92,7 +93,7 @@ async def look_at_nothing(_indexer: Indexer) -> None:
 
 async def is_indexed(component: Component) -> bool:
     """Whether the filter index of the first node is up to date."""
-    return await component.app.service.read(lambda tx, _context: tx.index_current(1))
+    return await component.app.service.read(lambda tx, _context: tx.index_state(1) is IndexState.CURRENT)
 
 
 async def test_message_of_a_person_ends_a_failure_from_before_the_take_over(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.model import Affiliation, Edge, Item, Slice
+from smartfeeds.core.model import Affiliation, Edge, IndexState, Item, Slice
 from smartfeeds.core.view import View
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import (
@@ -169,7 +169,7 @@ async def test_filtered_read_waits_for_the_index_and_never_runs_where_others_wri
         node = tx.node(FEED)
         assert node is not None
         runs.append(hasattr(tx, "put_item"))
-        if not tx.index_current(node.node_no):
+        if tx.index_state(node.node_no) is not IndexState.CURRENT:
             return IndexFirst(node.node_no)
         return node.total
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from smartfeeds.app.documents import read_document
-from smartfeeds.core.model import NodeKind
+from smartfeeds.core.model import IndexState, NodeKind
 from smartfeeds.core.options import MAX_TEXT
 from smartfeeds.errors import Condition
 from smartfeeds.formats.atom import id_and_updated
@@ -102,11 +102,11 @@ async def test_import_leaves_no_backlog_of_the_filter_index(world: World) -> Non
     await bring(world, *(item(str(number), 1 + number) for number in range(150)))
     node = await world.node()
     await index_import(world.service, FEED)
-    assert not await world.store.read(lambda tx: tx.index_begun(node.node_no))
+    assert await world.store.read(lambda tx: tx.index_state(node.node_no) is IndexState.UNREAD)
     await world.store.write(lambda tx: tx.begin_index(node.node_no))
-    assert not await world.store.read(lambda tx: tx.index_current(node.node_no))
+    assert not await world.store.read(lambda tx: tx.index_state(node.node_no) is IndexState.CURRENT)
     await index_import(world.service, FEED)
-    assert await world.store.read(lambda tx: tx.index_current(node.node_no))
+    assert await world.store.read(lambda tx: tx.index_state(node.node_no) is IndexState.CURRENT)
 
 
 async def test_import_into_a_node_that_goes_away_is_refused(world: World) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from smartfeeds.core.model import IndexState
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import parse_view
 from smartfeeds.service import scans
@@ -79,7 +80,7 @@ def hold_writes(world: World, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 
 async def is_indexed(world: World) -> bool:
-    return await world.service.read(lambda tx, _context: tx.index_current(1))
+    return await world.service.read(lambda tx, _context: tx.index_state(1) is IndexState.CURRENT)
 
 
 async def test_page_of_a_scan_is_that_of_the_index(behind: World) -> None:

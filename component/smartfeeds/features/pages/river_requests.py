@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from smartfeeds.core.access import READERS
 from smartfeeds.core.attachment_names import is_listed
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Node, NodeKind, NodeState, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, IndexState, Item, Node, NodeKind, NodeState, Slice
 from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.position import MAX_GROUP
@@ -139,7 +139,7 @@ def search_feeds(tx: ReadTx, context: Context, request: SearchFeeds) -> SearchRe
             following = place
             break
         searched += 1
-        if not tx.index_begun(node.node_no):
+        if tx.index_state(node.node_no) is IndexState.UNREAD:
             unread.append(node.node_no)
         place = place_of_node(node)
         items = tx.slice(node.node_no, Slice(request.view, HITS + 1, newest=True))

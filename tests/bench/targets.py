@@ -65,6 +65,8 @@ def config(
         "http": http,
         "pubsub": {"creators": ["*"]},
         "limits": {"nodes_per_jid": 1_000_000},
+        # The driver reads no link while it works on another one, which may take minutes, and so answers no pings.
+        "link": {"ping_idle_s": 3_600},
         # The first version has no such section, and is measured without HTTP.
         **({"webhooks": {"allowed_networks": ["127.0.0.0/8"]}} if http["listen"] else {}),
         "log": {"level": "warning"},

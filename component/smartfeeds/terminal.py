@@ -12,6 +12,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
@@ -55,15 +56,7 @@ def print_table(table: Table) -> None:
 
 def progress_bar() -> Progress:
     """Returns a progress bar on standard error. It shows nothing if standard error is not a terminal."""
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=err,
-        transient=False,
-        disable=not err.is_terminal,
-    )
+    return _bar(MofNCompleteColumn())
 
 
 @contextmanager
@@ -83,11 +76,14 @@ def step_bars() -> Iterator[Callable[[str, int, int], None]]:
 
 def byte_bar() -> Progress:
     """Returns a progress bar of bytes on standard error, as `progress_bar`."""
+    return _bar(DownloadColumn(), TransferSpeedColumn())
+
+
+def _bar(*columns: ProgressColumn) -> Progress:
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
+        *columns,
         TimeRemainingColumn(),
         console=err,
         disable=not err.is_terminal,

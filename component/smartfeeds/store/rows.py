@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -91,6 +91,11 @@ class NodeRow:
         if self.indexed_no < 0:
             return IndexState.UNREAD
         return IndexState.BEHIND if self.stale else IndexState.CURRENT
+
+
+def placeholders(values: Sized) -> str:
+    """The placeholders of a statement for so many values."""
+    return ", ".join("?" * len(values))
 
 
 def prefixed(columns: str, alias: str) -> str:

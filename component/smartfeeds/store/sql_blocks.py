@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from smartfeeds.core.blocklist import DIGEST_PREFIX, ListKind, Refusal, same_addresses
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.person import Person
+from smartfeeds.store.rows import placeholders
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tallies import BLOCKS
 
@@ -51,8 +52,7 @@ class BlockReads(NodeReads):
         return None
 
     def _is_on(self, kind: ListKind, names: Sequence[str]) -> bool:
-        marks = ", ".join("?" * len(names))
-        statement = f"SELECT EXISTS (SELECT 1 FROM block WHERE kind = ? AND name IN ({marks}))"
+        statement = f"SELECT EXISTS (SELECT 1 FROM block WHERE kind = ? AND name IN ({placeholders(names)}))"
         return bool(self.number(statement, (kind.value, *names)))
 
 

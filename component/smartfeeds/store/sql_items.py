@@ -3,13 +3,13 @@
 Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), and an edge is compared by both.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from smartfeeds.core.model import ALL_NUMBERS, Edge, IndexState, Item, KeyRange, Slice
 from smartfeeds.core.view import SMART, Filters, Order, Standing, View
 from smartfeeds.store.engine import Direction, Engine, Row
-from smartfeeds.store.rows import DELETED, KEYS, NodeRow, prefixed, to_items
+from smartfeeds.store.rows import DELETED, KEYS, NodeRow, placeholders, prefixed, to_items
 from smartfeeds.store.scan import SCAN_ITEMS, SCAN_LEAST, SCAN_SHARE, Scan
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads
@@ -37,10 +37,6 @@ def _group_of(node_no: int, order: Order, key_us: int, limit: int) -> tuple[str,
         f"SELECT item_no, id FROM item WHERE node_no = ? AND {KEYS[order]} = ? ORDER BY item_no LIMIT ?",
         (node_no, key_us, limit),
     )
-
-
-def _marks(values: Collection[object]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _columns(view: View) -> str:
@@ -76,9 +72,8 @@ class ItemReads(NodeReads):
         items = self._ahead.items(node_no, item_ids)
         if items is not None:
             return items
-        marks = ", ".join("?" * len(item_ids))
-        rows = self.db.rows(f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id IN ({marks})", (node_no, *item_ids))
-        return to_items(rows)
+        statement = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id IN ({placeholders(item_ids)})"
+        return to_items(self.db.rows(statement, (node_no, *item_ids)))
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
         """Returns the item with this sync id, which is its `sync_id`, else its id."""
@@ -197,7 +192,7 @@ class ItemReads(NodeReads):
         items: dict[int, Item] = {}
         for start in range(0, len(numbers), _FETCHED):
             some = numbers[start : start + _FETCHED]
-            statement = f"SELECT {_columns(view)} FROM item WHERE node_no = ? AND item_no IN ({_marks(some)})"
+            statement = f"SELECT {_columns(view)} FROM item WHERE node_no = ? AND item_no IN ({placeholders(some)})"
             items.update((item.item_no, item) for item in to_items(self.db.rows(statement, (node_no, *some))))
         return [
             item if item.deleted or scan.states(number) & 1 else item._replace(left=True)
@@ -301,7 +296,7 @@ class ItemReads(NodeReads):
             if not part:
                 continue
             rows = self.db.rows(
-                f"SELECT DISTINCT item_no FROM facet WHERE node_no = ? AND item_no IN ({_marks(part)})"
+                f"SELECT DISTINCT item_no FROM facet WHERE node_no = ? AND item_no IN ({placeholders(part)})"
                 " AND (states > ? OR facet = ?)",
                 (node_no, *part, least, WILDCARD),
             )

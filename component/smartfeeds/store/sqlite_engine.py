@@ -16,7 +16,7 @@ from smartfeeds.core.view import MARKS
 from smartfeeds.errors import StoreError
 from smartfeeds.store.database_state import DatabaseState
 from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T
-from smartfeeds.store.rows import CORRUPT, STATES, prefixed
+from smartfeeds.store.rows import CORRUPT, STATES, placeholders, prefixed
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE, NODE_ROW, Table
 from smartfeeds.store.sql_tallies import BLOCKS, limiting_counts
 
@@ -363,7 +363,7 @@ class SqliteEngine:
     end_read = rollback
 
     def facets(self, node_no: int, item_nos: Sequence[int]) -> list[Row]:
-        marks = ", ".join("?" * len(item_nos))
+        marks = placeholders(item_nos)
         query = f"SELECT item_no, facet, states FROM facet WHERE node_no = ? AND item_no IN ({marks})"  # noqa: S608 - marks
         return self.rows(query, (node_no, *item_nos))
 
@@ -410,7 +410,7 @@ class SqliteEngine:
 
 def _published_ids(touches: Sequence[Touch]) -> dict[str, set[str]]:
     """Returns the ids that publishes name, by the nodes with more than one: a single id costs fewer statements when it
-    is looked up. None if a text is not printable, because the database may be unable to store it.
+    is looked up. No node if a text is not printable, because the database may be unable to store it.
     """
     ids: dict[str, set[str]] = {}
     for touch in touches:

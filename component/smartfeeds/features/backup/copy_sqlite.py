@@ -12,6 +12,7 @@ from smartfeeds.store import migrate
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.engine import Row
 from smartfeeds.store.lock import lock_database
+from smartfeeds.store.rows import placeholders
 from smartfeeds.store.schema_blocks import schema_blocks
 from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, make_private, missing, restoring_path, store_error
 
@@ -122,7 +123,7 @@ class SqliteCopy:
         return row
 
     def write(self, table: TableShape, rows: Sequence[Row]) -> None:
-        places = ", ".join("?" * len(table.columns))
+        places = placeholders(table.columns)
         with self._transaction():
             self._connection.executemany(f"INSERT INTO {table.name} ({_sql(table.columns)}) VALUES ({places})", rows)
 

@@ -65,14 +65,17 @@ _ENTRY = (
 
 @dataclass(slots=True)
 class Counts:
-    """What requests took together: Python calls by code, and the texts of SQL statements."""
+    """What requests took together: Python calls by code, calls of C functions by the code that calls them, and the
+    texts of SQL statements."""
 
     calls: Counter[CodeType] = field(default_factory=Counter)
+    c_calls: Counter[CodeType] = field(default_factory=Counter)
     statements: Counter[str] = field(default_factory=Counter)
 
     def __sub__(self, other: "Counts") -> "Counts":
-        difference = Counts(Counter(self.calls), Counter(self.statements))
+        difference = Counts(Counter(self.calls), Counter(self.c_calls), Counter(self.statements))
         difference.calls.subtract(other.calls)
+        difference.c_calls.subtract(other.c_calls)
         difference.statements.subtract(other.statements)
         return difference
 
@@ -82,6 +85,7 @@ class PageWork:
     """The work of one page."""
 
     calls: float
+    c_calls: float
     modules: dict[str, float]  # of the package, with their calls
     statements: dict[str, float]
     all_modules: dict[str, float]
@@ -89,16 +93,12 @@ class PageWork:
     @classmethod
     def of(cls, counts: Counts, pages: int) -> "PageWork":
         """The work of one of so many pages."""
-        by_file: Counter[str] = Counter()
-        for code, number in counts.calls.items():
-            if code not in _TURN:
-                by_file[code.co_filename] += number
-        each = {name: number / pages for name, number in by_file.items() if number >= pages / 2}
+        each = _by_file(counts.calls, pages)
         short = {name.rpartition("site-packages/")[2].removeprefix(f"{_PACKAGE}/"): n for name, n in each.items()}
         own = {name.removeprefix(f"{_PACKAGE}/"): n for name, n in each.items() if name.startswith(_PACKAGE)}
         # All of them: what a group shares is a part of a statement for each request.
         statements = {text: number / pages for text, number in counts.statements.most_common() if number}
-        return cls(sum(each.values()), own, statements, short)
+        return cls(sum(each.values()), sum(_by_file(counts.c_calls, pages).values()), own, statements, short)
 
     @property
     def statement_count(self) -> float:
@@ -111,13 +111,23 @@ class PageWork:
         dearest = sorted(self.all_modules.items(), key=lambda row: -row[1])[:DEAREST]
         return "\n".join(
             [
-                f"it takes {self.calls:.0f} Python calls, {len(self.modules)} modules of the package and "
+                f"it takes {self.calls:.0f} Python calls, {self.c_calls:.0f} C calls, "
+                f"{len(self.modules)} modules of the package and "
                 f"{self.statement_count:.2f} statements",
                 *(f"{number:8.1f} {name}" for name, number in dearest),
                 *(f"{number:8.2f} {text}" for text, number in self.statements.items()),
                 f"modules: {', '.join(sorted(self.modules))}",
             ]
         )
+
+
+def _by_file(calls: Counter[CodeType], pages: int) -> dict[str, float]:
+    """Calls for one of so many pages, by the file of their code; what less than every second page needs is left out."""
+    by_file: Counter[str] = Counter()
+    for code, number in calls.items():
+        if code not in _TURN:
+            by_file[code.co_filename] += number
+    return {name: number / pages for name, number in by_file.items() if number >= pages / 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,24 +244,28 @@ async def _positions(app: App) -> list[str]:
 @asynccontextmanager
 async def counting(connections: Sequence[aiosqlite.Connection]) -> AsyncIterator[Callable[[], Counts]]:
     """Counts in the thread of the event loop, in those of the connections, and in threads that start meanwhile."""
-    by_thread: list[defaultdict[CodeType, int]] = []
+    by_thread: list[tuple[defaultdict[CodeType, int], defaultdict[CodeType, int]]] = []
     statements: list[str] = []
 
     def profile() -> Callable[[FrameType, str, Any], None]:
         calls: defaultdict[CodeType, int] = defaultdict(int)
-        by_thread.append(calls)
+        c_calls: defaultdict[CodeType, int] = defaultdict(int)
+        by_thread.append((calls, c_calls))
 
         def note(frame: FrameType, event: str, _arg: Any) -> None:
             if event == "call":
                 calls[frame.f_code] += 1
+            elif event == "c_call":
+                c_calls[frame.f_code] += 1
 
         return note
 
     def counts() -> Counts:
         # Statements within a statement, such as those of the full-text index, begin with a comment.
         total = Counts(statements=Counter(_LITERAL.sub("?", text) for text in statements if text[:2] != "--"))
-        for calls in by_thread:
+        for calls, c_calls in by_thread:
             total.calls.update(calls)
+            total.c_calls.update(c_calls)
         return total
 
     for connection in connections:

@@ -1,4 +1,4 @@
-"""The work of requests over XMPP stays within its budget: Python calls, modules of the package, SQL statements.
+"""The work of requests over XMPP stays within its budget: calls, modules of the package, SQL statements.
 
 Each limit is what a request takes now, among 50 that come at once. A change that makes a request cheaper lowers it; one
 that makes it dearer needs a reason.
@@ -20,6 +20,7 @@ class Budget(NamedTuple):
     """The most that a request may take."""
 
     calls: int
+    c_calls: int
     modules: int
     statements: float
 
@@ -80,18 +81,18 @@ async def notifications(work: XmppWork) -> PageWork:
 
 
 # Statements that a group of requests shares count in part for each. Their limits leave room for a group in two pieces.
-# The budgets of design are 150 calls for `publishes` and `indexed_publishes` together, 30 modules for `publishes`, and
-# 40 for `notified_publishes`.
+# The budgets of design for `publishes` are 150 calls of Python, 120 of C and 30 modules, and 40 modules for
+# `notified_publishes`.
 BUDGETS = {
-    publishes: Budget(103, 29, 0.5),
-    unread_publishes: Budget(0, 0, 0.0),
-    indexed_publishes: Budget(22, 10, 0.22),
-    notified_publishes: Budget(156, 36, 0.55),
-    subscribes: Budget(132, 30, 0.42),
-    creates: Budget(92, 25, 0.38),
-    pages: Budget(140, 28, 1.2),
-    lists: Budget(217, 26, 3.1),
-    notifications: Budget(21, 4, 0.1),
+    publishes: Budget(103, 119, 29, 0.5),
+    unread_publishes: Budget(0, 0, 0, 0.0),
+    indexed_publishes: Budget(22, 111, 10, 0.22),
+    notified_publishes: Budget(156, 174, 36, 0.55),
+    subscribes: Budget(132, 128, 30, 0.42),
+    creates: Budget(92, 88, 25, 0.38),
+    pages: Budget(140, 590, 28, 1.2),
+    lists: Budget(217, 471, 26, 3.1),
+    notifications: Budget(21, 45, 4, 0.1),
 }
 
 
@@ -106,6 +107,7 @@ async def test_request_stays_within_its_budget(
         found = await measure(service)
     within = (
         found.calls <= budget.calls * MARGIN
+        and found.c_calls <= budget.c_calls * MARGIN
         and len(found.modules) <= budget.modules
         and found.statement_count <= budget.statements * MARGIN
     )

@@ -7,9 +7,9 @@ answers. `KERNEL` has one line for each type of request; features add theirs.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from smartfeeds.core.attachment_names import GOVERNED
 from smartfeeds.core.page import ResultSetRequest
@@ -188,13 +188,15 @@ class FeedService:
         callers that set `Work.future`, so that it is not run for nobody.
         """
         kind = type(request)
+        named: Any = request  # governed requests name a node
         writes = self.use_cases.writes
         is_write = kind in writes
         work: Work
         if is_write:
-            function = self.use_cases.governed.get(kind)
-            if function is None or not (getattr(request, "node", None) or "").startswith(GOVERNED):
-                function = writes[kind][1]
+            function = writes[kind][1]
+            governed = self.use_cases.governed
+            if kind in governed and (named.node or "").startswith(GOVERNED):
+                function = governed[kind]
             use_case = partial(function, request=request)
             work = _Write(self, use_case, request, finish, request.actor.bare_text, _touch_of(request))
         else:
@@ -453,26 +455,52 @@ def _indexed(node_no: int, work: Callable[[WriteTx, Context], T | MoreSteps[T] |
     return step
 
 
+class _Kind(NamedTuple):
+    """What a type of request looks up: `counts` and `subscribes` against a quota, the live `node` of its name, and its
+    one item, or the items of its page."""
+
+    counts: bool
+    subscribes: bool
+    node: bool
+    one_item: bool
+    page: bool
+    publishes: bool
+
+
+@cache
+def _kind_of(request: type[r.Request]) -> _Kind:
+    """Returns what a type of request looks up. Asked for each request, these questions would be seven calls."""
+    return _Kind(
+        issubclass(request, _COUNTED),
+        issubclass(request, r.Subscribe),
+        issubclass(request, r.NodeRequest | _MAY_NAME_NODE),
+        issubclass(request, r.Publish | r.Retract | r.GetItem),
+        issubclass(request, r.Pull),
+        issubclass(request, r.Publish),
+    )
+
+
 def _touch_of(request: r.Request) -> Touch | None:
     """Returns what a request will look up, None if it is not about one node and counts against no quota."""
     if isinstance(request, r.PullFeed):
         feed = request.node if request.view else ""
         return Touch(request.node, request.actor.bare_text, feed=feed, cursors=_cursors(request.page))
+    kind = _kind_of(type(request))  # type: ignore[arg-type]  # mypy takes the type for one of its values
+    named: Any = request  # it has the fields of its kind
     jid = request.actor.bare_text
-    quota_of = jid if isinstance(request, _COUNTED) else ""
-    if not isinstance(request, r.NodeRequest | _MAY_NAME_NODE) or not request.node:
+    quota_of = jid if kind.counts else ""
+    if not kind.node or not named.node:
         return Touch("", jid, quota_of=quota_of) if quota_of else None
-    split = split_name(request.node) if "?" in request.node or "%" in request.node else None
+    split = split_name(named.node) if "?" in named.node or "%" in named.node else None
     feed = "" if split is None else split[0]
     item_ids: tuple[str, ...] = ()
     cursors: tuple[Cursor, ...] = ()
-    if isinstance(request, r.Pull):
-        cursors = _cursors(request.page)
-        item_ids = request.item_ids if len(request.item_ids) <= _TOUCHED_ITEMS else ()
-    elif isinstance(request, r.Publish | r.Retract | r.GetItem):
-        item_ids = (request.item_id,) if request.item_id else ()
-    new_items = int(isinstance(request, r.Publish))
-    return Touch(request.node, jid, item_ids, new_items, feed, cursors, quota_of, isinstance(request, r.Subscribe))
+    if kind.page:
+        cursors = _cursors(named.page)
+        item_ids = named.item_ids if len(named.item_ids) <= _TOUCHED_ITEMS else ()
+    elif kind.one_item and named.item_id:
+        item_ids = (named.item_id,)
+    return Touch(named.node, jid, item_ids, int(kind.publishes), feed, cursors, quota_of, kind.subscribes)
 
 
 def _cursors(page: ResultSetRequest | None) -> tuple[Cursor, ...]:

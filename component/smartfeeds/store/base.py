@@ -112,7 +112,7 @@ class Work(ABC):
         except Exception as error:  # noqa: BLE001 - every error of a work is for its caller
             self.result, self.error = None, error
         outcome = self.result if self.error is None else self.error
-        self.again = outcome if isinstance(outcome, Again) else None
+        self.again = outcome if type(outcome) is Again else None
         self.spent_s += perf_counter() - began_s
 
     def fail(self, error: BaseException) -> None:

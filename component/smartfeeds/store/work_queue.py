@@ -120,7 +120,8 @@ class SenderQueue:
         A slow work is returned alone: the other works of its batch would be answered only after it.
         """
         works: list[Work] = []
-        while len(works) < most and self._order.waiting:
+        left = most
+        while left and self._order.waiting:
             account = self._order.pop()
             # The sender is served until another one has cost less. So the works of a sender that is alone are one run,
             # whose cost for the order is that of one work.
@@ -137,10 +138,11 @@ class SenderQueue:
                     account.cost += ADVANCE_S
                     account.running += 1
                     works.append(work)
+                    left -= 1
                     if is_slow:
                         account.blocked = bool(work.turn)
                         break
-                if not account.works or len(works) == most or account.cost >= most_cost:
+                if not account.works or not left or account.cost >= most_cost:
                     break
             if account.works and not account.blocked:
                 self._order.enter(account)
@@ -180,7 +182,8 @@ class SenderQueue:
             account = self._accounts.get(work.turn)
             if account is not None:
                 account.last_s = work.spent_s or account.last_s
-                account.cost += max(0.0, work.spent_s - ADVANCE_S)
+                if work.spent_s > ADVANCE_S:
+                    account.cost += work.spent_s - ADVANCE_S
                 account.running -= 1
                 account.blocked = False
                 if account.works and not account.entry:

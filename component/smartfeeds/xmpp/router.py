@@ -304,7 +304,8 @@ class StanzaRouter:
         kind = element.get("type", "")
         if kind in ("result", "error"):
             return False
-        payload = next(element.iterchildren("*"), None)
+        children = len(element)  # elements alone: a stream has neither comments nor instructions
+        payload = element[0] if children else None
         tag: str = payload.tag if payload is not None else ""
         reader = self._readers.get((kind, tag))
         iq = self.addresses.read(element)
@@ -312,13 +313,13 @@ class StanzaRouter:
             log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
             self.observe(UNREAD, "dropped", 0.0)
             return True
-        if (kind, tag) in _PASSED_ON and len(element) == 1 and len(element.get("id") or "") < _LONG_ID:
+        if (kind, tag) in _PASSED_ON and children == 1 and len(element.get("id") or "") < _LONG_ID:
             return False
         if payload is not None and tag == COMMAND:
             iq = replace(iq, about=encode_about(payload))
         if kind not in ("get", "set"):
             self._refuse(iq, FeedError(Condition.BAD_REQUEST, "the type of an IQ must be get, set, result or error"))
-        elif payload is None or len(element) != 1:
+        elif payload is None or children != 1:
             self._refuse(iq, FeedError(Condition.BAD_REQUEST, "a request must have exactly one child element"))
         elif tag == _CUT:
             self._refuse(iq, _unread(payload.text or ""))
@@ -387,19 +388,16 @@ class StanzaRouter:
         """Sends a response and what follows it. Returns the outcome."""
         encode = _BODIES.get(type(answer))
         if encode is not None:
-            body = encode(answer)
-            if len(iq.head) + len(body) > self._answer_limit_bytes:
+            stanza = envelope(b"result", iq.head, encode(answer))
+            if len(stanza) > self._answer_limit_bytes:
                 raise FeedError(Condition.NOT_ACCEPTABLE, _TOO_LONG)
-            self._reply(envelope(b"result", iq.head, body))
+            self._reply(stanza)
             return "ok"
         response = self._encoders[type(answer)](answer, iq, self._new_id)
-        longest = max(map(len, response.before)) if response.before else 0
-        if max(len(iq.head) + len(response.body), longest) > self._answer_limit_bytes:
+        stanza = envelope(response.kind, iq.head, response.body)
+        if max(map(len, (*response.before, stanza))) > self._answer_limit_bytes:
             raise FeedError(Condition.NOT_ACCEPTABLE, _TOO_LONG)
-        for message in response.before:
-            self._reply(message)
-        self._reply(envelope(response.kind, iq.head, response.body))
-        for message in response.after:
+        for message in (*response.before, stanza, *response.after):
             self._reply(message)
         return response.outcome
 

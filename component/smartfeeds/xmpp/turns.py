@@ -199,7 +199,8 @@ class StanzaTurns:
         domain.bytes += size_bytes
         every.stanzas += 1
         every.bytes += size_bytes
-        price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + min(cpu_s, BYTE_MOST_S * wire_bytes) + COSTLY_S * cut
+        most_s = BYTE_MOST_S * wire_bytes
+        price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + (cpu_s if cpu_s < most_s else most_s) + COSTLY_S * cut
         sender.waiting.append(Turn(sender, frame, size_bytes, wire_bytes, price_s, requested))
         if not sender.entry:
             self._rank(sender)
@@ -255,7 +256,8 @@ class StanzaTurns:
         `cut`: the stanza could not be read. Its sender then rests even after a response to our request.
         """
         turn.requested = turn.requested and not cut
-        cost_s = min(cpu_s, BYTE_MOST_S * turn.wire_bytes) + COSTLY_S * cut
+        most_s = BYTE_MOST_S * turn.wire_bytes
+        cost_s = (cpu_s if cpu_s < most_s else most_s) + COSTLY_S * cut
         sender = turn.sender
         sender.cost += cost_s
         sender.domain.cost += cost_s

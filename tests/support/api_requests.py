@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from smartfeeds.core.files import FeedFile, extension_of
 from smartfeeds.core.jid import ANONYMOUS
+from smartfeeds.core.limits import Quota
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.authoring.routes import AuthoringHandlers
 from smartfeeds.features.callbacks.remote_calls import RemoteCall
@@ -22,7 +23,6 @@ from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, En
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
-from smartfeeds.http.quotas import Quota
 from smartfeeds.parts import Parts
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx

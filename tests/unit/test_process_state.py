@@ -53,20 +53,19 @@ STATES = of_features("STATES") | {
     "telemetry.Tally": LOCAL,
     "core.fairness.FairOrder": LOCAL,
     "core.last_items.LastItems": LOCAL,  # a resource may receive the newest item once from each process
-    "core.rates.TokenBuckets": Bound("`limits.publishes_per_s`"),
+    "core.limits.TokenBuckets": Bound("`limits.publishes_per_s`"),
     "delivery.changes.ChangeNotifier": LOCAL,
     "delivery.changes.WatchedNodes": Checked(f"{CACHES}::test_held_pull_ends_with_the_notice_of_another_process"),
     "delivery.dispatcher.Dispatcher": OWNED,  # PG-070, PG-071
     "delivery.lane.DeliveryLane": OWNED,  # PG-070
     "delivery.ownership.SoleOwnership": LOCAL,
     "delivery.turns.DeliveryTurns": OWNED,
-    "delivery.turns.HostPlaces": OWNED,
     "http.byte_cache.ByteCache": LOCAL,  # the classes that have one are below
     "http.encode.Encoder": PAGES,
     "http.feeds.Feeds": PAGES,
     "http.lists.Lists": Checked(f"{CACHES}::test_whole_list_is_kept_for_ten_seconds"),
     "http.changes.Changes": LOCAL,
-    "http.quotas.Quota": Bound("uploads"),
+    "core.limits.Quota": Bound("uploads"),
     "http.server.HttpListener": Bound("`http.connections`"),
     "http.shared_work.SharedWork": WORK,
     "http.waiting.HeldPulls": LOCAL,  # PG-079: notices of other processes end them

@@ -20,6 +20,7 @@ from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
 from smartfeeds.app.sides import chat_tables, xmpp_side
 from smartfeeds.core.consumers import PUSH
+from smartfeeds.core.limits import publish_limits
 from smartfeeds.delivery.backlog import BacklogWatch
 from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, log_failures_of, repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
@@ -56,7 +57,6 @@ from smartfeeds.xmpp.authorization import authorization_form
 from smartfeeds.xmpp.command_sessions import session_key
 from smartfeeds.xmpp.disco import ServiceInfo, capabilities
 from smartfeeds.xmpp.forms import configuration_form
-from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.parsing import REQUEST_BYTES
 from smartfeeds.xmpp.router import RouterTools, StanzaRouter
 from smartfeeds.xmpp.stanza_side import BOT, StanzaSide, joined_stanzas

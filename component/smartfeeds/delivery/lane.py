@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from smartfeeds.core.consumers import BROKEN, Consumer, Failure, Pause, Wait, failure_of, next_failure, seconds_until
+from smartfeeds.core.limits import Quota
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import RETRY_S, repeat_until_stored
 from smartfeeds.delivery.deliverer import (
@@ -27,7 +28,7 @@ from smartfeeds.delivery.deliverer import (
     Unreachable,
 )
 from smartfeeds.delivery.timing import DeliveryTiming, PlannedCall
-from smartfeeds.delivery.turns import DeliveryTurns, HostPlaces
+from smartfeeds.delivery.turns import DeliveryTurns
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
 
@@ -63,7 +64,7 @@ class DeliveryLane:
         self._remove = remove
         self._owns = owns
         self._followed: dict[int, set[Consumer]] = {}
-        self._places = HostPlaces(kind.host_at_once)
+        self._places = Quota(kind.host_at_once)
         self._turns = DeliveryTurns(kind.deliverer.host, self._places)
         # The consumers whose last delivery failed, and how many deliveries run to such consumers.
         self._failing_turns = DeliveryTurns(kind.deliverer.host, self._places)
@@ -487,7 +488,8 @@ class DeliveryLane:
         self._slow.discard(consumer)
         if (timer := self._slow_timers.pop(consumer, None)) is not None:
             timer.cancel()
-        self._places.release(host)
+        if host:
+            self._places.release(host)
         self._turns.free(host)
         self._failing_turns.free(host)
         position = self.positions.get(consumer)

@@ -1,42 +1,22 @@
 """The order of deliveries: feeds take turns, the consumers of one feed take turns, and each host has a bound."""
 
-from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.limits import Quota
 
 K = TypeVar("K", bound=Hashable)
-
-
-class HostPlaces:
-    """The deliveries that run, by host: at most `at_once` to one host."""
-
-    def __init__(self, at_once: int) -> None:
-        self._at_once = at_once
-        self._running: Counter[str] = Counter()
-
-    def take(self, host: str) -> bool:
-        """Takes a place at a host. Returns whether there was one; there always is without a host."""
-        if host and self._running[host] >= self._at_once:
-            return False
-        self._running[host] += 1
-        return True
-
-    def release(self, host: str) -> None:
-        """Returns a place."""
-        self._running[host] -= 1
-        if not self._running[host]:
-            del self._running[host]
 
 
 class DeliveryTurns:
     """A queue of consumers that have something to receive.
 
-    `host_of` returns the host that a delivery goes to, "" for none. Several queues may share `places`.
+    `host_of` returns the host that a delivery goes to, "" for none. `places` counts the deliveries that run, by host.
+    Several queues may share it.
     """
 
-    def __init__(self, host_of: Callable[[Consumer], str], places: HostPlaces) -> None:
+    def __init__(self, host_of: Callable[[Consumer], str], places: Quota) -> None:
         self._host_of = host_of
         self._places = places
         # Feeds in the order of their turns, and the consumers of each in the order of theirs.
@@ -72,7 +52,7 @@ class DeliveryTurns:
         """The consumer to serve now, and its host. None if the queues are empty or their hosts are at their bound."""
         while (consumer := self._next()) is not None:
             host = self._host_of(consumer)
-            if self._places.take(host):
+            if not host or self._places.take(host):
                 return consumer, host
             self._at_bound.setdefault(host, {})[consumer] = None
         return None

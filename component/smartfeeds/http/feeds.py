@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from smartfeeds.core.jid import ANONYMOUS, Jid
+from smartfeeds.core.limits import Quota
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
@@ -37,7 +38,6 @@ from smartfeeds.http.operations import (
 )
 from smartfeeds.http.page_writer import PageWriter
 from smartfeeds.http.queries import FeedQuery, read_query
-from smartfeeds.http.quotas import Quota
 from smartfeeds.http.replies import Reply, access_headers, early_writer
 from smartfeeds.http.router import Answered, Handler
 from smartfeeds.http.shared_work import SharedWork

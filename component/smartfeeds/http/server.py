@@ -18,10 +18,10 @@ from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
+from smartfeeds.core.limits import Quota
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.http.calls import is_within, networks_of, peer_of
 from smartfeeds.http.http_errors import failure_reply
-from smartfeeds.http.quotas import Quota
 from smartfeeds.http.replies import has_begun
 from smartfeeds.http.settings import HttpSettings
 from smartfeeds.service.networks import network_of

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
 from typing import Any, cast
 
+from smartfeeds.core.limits import Quota
 from smartfeeds.http.calls import CallReader, networks_of
 from smartfeeds.http.changes import Changes
 from smartfeeds.http.complete import CompleteFeeds
@@ -15,7 +16,6 @@ from smartfeeds.http.health import Health
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.publishing import Publishing
-from smartfeeds.http.quotas import Quota
 from smartfeeds.http.requirements import Requirements
 from smartfeeds.http.router import HttpRouter, Observe
 from smartfeeds.http.routes import TABLE, Handlers, document

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.delivery.turns import DeliveryTurns, HostPlaces
+from smartfeeds.core.limits import Quota
+from smartfeeds.delivery.turns import DeliveryTurns
 
 HOSTS = {"hook:a": "h", "hook:b": "h", "hook:c": "h", "hook:d": "i"}
 
@@ -19,7 +20,7 @@ class Turns(DeliveryTurns):
     """A queue that has the places of the hosts for itself."""
 
     def __init__(self, at_once: int) -> None:
-        self.places = HostPlaces(at_once)
+        self.places = Quota(at_once)
         super().__init__(host_of, self.places)
 
     def release(self, host: str) -> None:
@@ -116,7 +117,7 @@ def test_consumer_that_was_discarded_leaves_no_empty_queue_that_counts_as_waitin
 
 
 def test_queues_share_the_places_of_a_host() -> None:
-    places = HostPlaces(1)
+    places = Quota(1)
     first, second = DeliveryTurns(host_of, places), DeliveryTurns(host_of, places)
     first.add(Consumer(1, "hook:a"))
     second.add(Consumer(1, "hook:b"))

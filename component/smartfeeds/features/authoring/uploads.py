@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from smartfeeds.core.files import OCTETS, media_type_of, safe_name
+from smartfeeds.core.limits import Quota
 from smartfeeds.core.urls import FILES, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.requests import AddFile, PlanUpload, UploadPlan, too_little_space
@@ -16,7 +17,6 @@ from smartfeeds.formats.entry import EntryLink
 from smartfeeds.http.bodies import SPILLED_BYTES, check_coding, content_too_large, invite, paced
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.quotas import Quota
 from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.requests import FileShown

@@ -17,8 +17,8 @@ from smartfeeds.app.feature import Host
 from smartfeeds.chat.commands import NAME_CHARACTERS, Reply, joined_commands
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.limits import Rate, RateLimits
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
-from smartfeeds.core.rates import Rate
 from smartfeeds.core.text import cut
 from smartfeeds.errors import StoreError
 from smartfeeds.features.bot import rows
@@ -49,7 +49,6 @@ from smartfeeds.service.consumers import FIRST
 from smartfeeds.service.context import is_admin, refusal_of
 from smartfeeds.service.requests import Request
 from smartfeeds.texts import ENGLISH, N_, Texts, choose_language
-from smartfeeds.xmpp.limits import RateLimits
 
 BODY_CHARACTERS = 10_000  # a longer answer is cut; no command needs that much
 BURST = 20  # messages that one person may send at once

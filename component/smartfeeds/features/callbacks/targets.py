@@ -7,7 +7,7 @@ large providers serve many subscribers at one address.
 from collections.abc import Callable
 from typing import Final
 
-from smartfeeds.core.rates import Rate, TokenBuckets
+from smartfeeds.core.limits import Rate, TokenBuckets
 from smartfeeds.net.callbacks import CallbackClient
 from smartfeeds.service.networks import network_of
 

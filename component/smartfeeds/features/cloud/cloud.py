@@ -17,8 +17,8 @@ import structlog
 
 from smartfeeds.core.backoff import StepPauses
 from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.limits import Rate, TokenBuckets
 from smartfeeds.core.model import Mark, Node, NodeState
-from smartfeeds.core.rates import Rate, TokenBuckets
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import (

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qs, unquote_plus
 
+from smartfeeds.core.limits import Quota
 from smartfeeds.core.urls import PUSH
 from smartfeeds.features.callbacks import soap, xml_rpc
 from smartfeeds.features.callbacks.cloud_messages import read_notification, read_remote_call
@@ -24,7 +25,6 @@ from smartfeeds.http.bodies import BodyReader, charset_of
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
 from smartfeeds.http.operations import Operation
-from smartfeeds.http.quotas import Quota
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.side import HttpSide, Route, SiteTools
 from smartfeeds.threads import OwnThreads

@@ -1,8 +1,7 @@
 """Bounds on how often peers may ask (xep-map 249)."""
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.rates import Rate, TokenBuckets
-from smartfeeds.xmpp.limits import RateLimits
+from smartfeeds.core.limits import Rate, RateLimits, TokenBuckets
 from support.faketime import FakeTime
 
 ALICE = Jid("alice", "example.org", "home")

@@ -1,5 +1,5 @@
 # All set-up is done by the targets themselves; a second run is quick.
-.PHONY: help run test test-all lint check bench campaign docs lock clean
+.PHONY: help run test test-all lint check bench campaign docs rules lock clean
 
 BIN := .venv/bin
 
@@ -10,6 +10,7 @@ BIN := .venv/bin
 ## make bench      the benchmark; QUICK=1 for a look, ARGS="rounds --beside COMMIT" for two versions
 ## make campaign   faults under load: NAME=kill ARGS="--seed 1 --count 50"
 ## make docs       the generated pages
+## make rules      docs/rules.md: each rule with its modules and tests
 ## make lock       new pins of all dependencies
 ## make clean      removes what the other targets have made
 help:
@@ -54,10 +55,14 @@ campaign:
 	@tools/setup test-all
 	@PYTHONPATH=tests $(BIN)/python -m campaign $(NAME) $(ARGS)
 
-# The generated pages: the table rule -> module -> test, the man page, and the table of clients, which runs them.
+# docs/rules.md: each rule with its modules and tests. It changes with every test, so it is not committed.
+rules:
+	@tools/setup test
+	@$(BIN)/python tools/rules_table.py
+
+# The generated pages: the man page, and the table of clients, which runs them.
 docs:
 	@tools/setup test-all
-	@$(BIN)/python tools/rules_table.py
 	@$(BIN)/python tools/man_page.py
 	@$(BIN)/python tools/clients_table.py
 

@@ -1,9 +1,9 @@
-"""Builds docs/rules.md: each rule, the modules that implement it, the tests that show it.
+"""Writes rules.md: each rule, the modules that implement it, the tests that show it.
 
 Rules are listed in docs/rules.toml. Modules name what they implement in their docstrings and comments ("xep-map 47 to
 53", "SF-085"); tests name it in their docstrings and in the names of their cases as "[xep-map 192]" or "[SF-106]".
 
-`python tools/rules_table.py` writes the page, `--check` ends with 1 where it is not current, `--missing` lists the
+`python tools/rules_table.py` writes the page, which is not committed: it changes with every test. `--missing` lists the
 rules that say they are implemented and that no test names. A rule under `later` that a test names is an error.
 """
 
@@ -29,8 +29,7 @@ _HEAD = """\
 # Rules
 
 This page is for readers of the code and the tests. It lists each requirement, the modules that implement it and the
-tests that prove it. `make docs` writes it from `docs/rules.toml`, the sources and the tests. A test checks that it is
-current.
+tests that prove it. `make rules` writes it from `docs/rules.toml`, the sources and the tests.
 
 | rules | requirements of |
 |---|---|
@@ -189,7 +188,7 @@ def page(rules: dict[str, Rule]) -> str:
         if rule.section != section:
             section = rule.section
             lines.append(f"\n## {section}\n\n| rule | what | module | test |\n|---|---|---|---|")
-        where = f"later: {rule.later}" if rule.later else "<br>".join(f"`{one}`" for one in sorted(rule.modules))
+        where = f"later: {rule.later}" if rule.later else "<br>".join(f"`{module}`" for module in sorted(rule.modules))
         lines.append(f"| {rule.id} | {_cell(rule.text)} | {where} | {_tests(rule)} |")
     return "\n".join(lines) + "\n"
 
@@ -203,7 +202,7 @@ def _tests(rule: Rule) -> str:
     cells = []
     for file, functions in sorted(files.items()):
         named = sorted(functions - {""})
-        shown = ", ".join(f"`{one}`" for one in named[:2]) + (f" and {len(named) - 2} more" if len(named) > 2 else "")
+        shown = ", ".join(f"`{name}`" for name in named[:2]) + (f" and {len(named) - 2} more" if len(named) > 2 else "")
         cells.append(f"`{file}`" + (f": {shown}" if named else ""))
     return "<br>".join(cells)
 
@@ -215,7 +214,6 @@ def _cell(text: str) -> str:
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description="The table rule -> module -> test.")
-    parser.add_argument("--check", action="store_true", help="end with 1 where docs/rules.md is not current")
     parser.add_argument("--missing", action="store_true", help="list implemented rules that no test names")
     wanted = parser.parse_args()
     rules = collect()
@@ -226,10 +224,8 @@ def main() -> int:
         return 0
     for rule_id, tests in planned_with_tests().items():
         sys.exit(f"{rule_id} is under `later` in docs/rules.toml, and {', '.join(sorted(tests))} names it")
-    text = page(rules)
-    if wanted.check:
-        return int(not PAGE.exists() or PAGE.read_text("utf-8") != text)
-    PAGE.write_text(text, "utf-8")
+    PAGE.write_text(page(rules), "utf-8")
+    print(f"{PAGE.relative_to(ROOT)}: {len(rules)} rules")
     return 0
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiosqlite
 import pytest
@@ -41,7 +41,7 @@ IN_FLIGHT = 20  # connections, each with a request
 FEW = 100  # requests; three times as many are compared with them
 DEAREST = 20  # modules that a failure names
 _PACKAGE = str(Path(smartfeeds.__file__).parent)
-_DOMAIN = "feeds.example.org"
+DOMAIN = "feeds.example.org"
 # A turn of the event loop. Whether a result of a thread comes in the same turn as something else is chance.
 _TURN = frozenset(
     function.__code__
@@ -53,7 +53,7 @@ _TURN = frozenset(
     )
 )
 _LITERAL = re.compile(r"'[^']*'|\b[0-9]+\b")
-_OWNER = Jid("ann", "example.org", "home")
+OWNER = Jid("ann", "example.org", "home")
 _TEXT = "Rain in the west, sun in the east. " * 20
 _ENTRY = (
     '<entry xmlns="http://www.w3.org/2005/Atom"><author><name>Ann</name></author><category term="reports"></category>'
@@ -130,6 +130,25 @@ def _by_file(calls: Counter[CodeType], pages: int) -> dict[str, float]:
     return {name: number / pages for name, number in by_file.items() if number >= pages / 2}
 
 
+class Budget(NamedTuple):
+    """The most that a request, or what it causes, may take."""
+
+    calls: int
+    c_calls: int
+    modules: int
+    statements: float
+
+    def assert_holds(self, found: PageWork, margin: float) -> None:
+        """`margin` is for other versions of the libraries. Modules have none: those of libraries do not count."""
+        within = (
+            found.calls <= self.calls * margin
+            and found.c_calls <= self.c_calls * margin
+            and len(found.modules) <= self.modules
+            and found.statement_count <= self.statements * margin
+        )
+        assert within, f"the budget is {self}\n{found.report}"
+
+
 @dataclass(frozen=True, slots=True)
 class HttpWork:
     """A running service with a feed, and its client."""
@@ -154,19 +173,20 @@ class HttpWork:
             streams = await loop.run_in_executor(self.client, _open_streams, stack, port, self.positions[-1])
             numbers = iter(range(ITEMS, 2 * ITEMS))
 
-            async def publish(count: int) -> Counts:
-                async with counting(self._connections) as counts:
+            async def rounds(count: int) -> Counts:
+                async with counting(self.connections) as counts:
                     for number in islice(numbers, count):
-                        await _publish(self.app, number)
+                        await publish(self.app, number)
                         await loop.run_in_executor(self.client, _read_event, streams, number)
                 return counts()
 
-            await publish(20)  # what is imported and cached at the first use is not counted
-            few = await publish(20)
-            return PageWork.of(await publish(60) - few, 40)
+            await rounds(20)  # what is imported and cached at the first use is not counted
+            few = await rounds(20)
+            return PageWork.of(await rounds(60) - few, 40)
 
     @property
-    def _connections(self) -> Sequence[aiosqlite.Connection]:
+    def connections(self) -> Sequence[aiosqlite.Connection]:
+        """The connections to the database."""
         assert isinstance(self.app.service.store, SqliteStore)
         return self.app.service.store._connections
 
@@ -176,7 +196,7 @@ class HttpWork:
         return [f"GET /feeds/{FEED}/?max={PAGE}&since={start} HTTP/1.1\r\n{head}".encode() for start in starts]
 
     async def _counted(self, requests: Sequence[bytes]) -> Counts:
-        async with counting(self._connections) as counts:
+        async with counting(self.connections) as counts:
             await self._send(requests)
         return counts()
 
@@ -199,7 +219,7 @@ async def http_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     """A service with a feed of 200 items of 1 KB, and a client."""
     without_time(monkeypatch)
     sections: dict[str, Any] = {
-        "component": {"jid": _DOMAIN, "link": "off", "secret": "secret"},
+        "component": {"jid": DOMAIN, "link": "off", "secret": "secret"},
         "store": {"url": f"sqlite:///{folder}/feeds.db"},
         "http": {"listen": "127.0.0.1:0"},
     }
@@ -217,23 +237,24 @@ async def http_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 async def _fill(app: App) -> None:
-    await app.service.handle(CreateNode(_OWNER, _DOMAIN, FEED))
+    await app.service.handle(CreateNode(OWNER, DOMAIN, FEED))
     for number in range(ITEMS):
-        await _publish(app, number)
+        await publish(app, number)
     while await app.service.store.index_some(ITEMS):
         pass
 
 
-async def _publish(app: App, number: int) -> None:
+async def publish(app: App, number: int) -> None:
+    """Publishes an entry of 1 KB, without a wire."""
     draft = draft_of(etree.fromstring(_ENTRY.format(text=_TEXT, number=number)))
-    await app.service.handle(Publish(_OWNER, _DOMAIN, FEED, f"item-{number}", draft))
+    await app.service.handle(Publish(OWNER, DOMAIN, FEED, f"item-{number}", draft))
 
 
 async def _positions(app: App) -> list[str]:
     positions: list[str] = []
     for number in range(ITEMS):
         since = positions[-1] if positions else ""
-        request = PullFeed(ANONYMOUS, _DOMAIN, FEED, page=ResultSetRequest("1", since))
+        request = PullFeed(ANONYMOUS, DOMAIN, FEED, page=ResultSetRequest("1", since))
         answer = await app.service.handle(request)
         assert isinstance(answer, FeedPage) and answer.page is not None and answer.page.result_set is not None
         assert answer.page.result_set.last is not None, number
@@ -295,7 +316,7 @@ def _exchange(port: int, requests: Sequence[bytes]) -> None:
             for connection, request in zip(connections, part, strict=False):
                 connection.sendall(request)
             for connection, _ in zip(connections, part, strict=False):
-                _receive(connection)
+                receive(connection, PAGE)
 
 
 def _open_streams(stack: ExitStack, port: int, since: str) -> list[socket.socket]:
@@ -316,8 +337,8 @@ def _read_event(streams: Sequence[socket.socket], number: int) -> None:
             data += _read(stream)
 
 
-def _receive(connection: socket.socket) -> None:
-    """Reads a response."""
+def receive(connection: socket.socket, items: int) -> None:
+    """Reads a response with so many items."""
     data = b""
     while (end := data.find(b"\r\n\r\n")) < 0:
         data += _read(connection)
@@ -327,7 +348,7 @@ def _receive(connection: socket.socket) -> None:
     while len(data) < length:
         data += _read(connection)
     assert len(data) == length
-    assert data.count(b"item-") == PAGE, data[:500]
+    assert data.count(b"item-") == items, data[:500]
 
 
 def _read(connection: socket.socket) -> bytes:

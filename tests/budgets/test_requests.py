@@ -6,23 +6,13 @@ that makes it dearer needs a reason.
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from budgets.support_http import PageWork
+from budgets.support_http import Budget, PageWork
 from budgets.support_xmpp import MANY, XmppWork, iq, listing, publish, xmpp_work
 
 MARGIN = 1.03  # for other versions of the libraries
-
-
-class Budget(NamedTuple):
-    """The most that a request may take."""
-
-    calls: int
-    c_calls: int
-    modules: int
-    statements: float
 
 
 async def publishes(work: XmppWork) -> PageWork:
@@ -105,10 +95,4 @@ async def test_request_stays_within_its_budget(
 ) -> None:
     async with xmpp_work(tmp_path, monkeypatch) as service:
         found = await measure(service)
-    within = (
-        found.calls <= budget.calls * MARGIN
-        and found.c_calls <= budget.c_calls * MARGIN
-        and len(found.modules) <= budget.modules
-        and found.statement_count <= budget.statements * MARGIN
-    )
-    assert within, f"the budget is {budget}\n{found.report}"
+    budget.assert_holds(found, MARGIN)

@@ -6,14 +6,17 @@ the answer is that of a pull at the time of the change.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Answer = TypeVar("Answer")
 Write = Callable[[bytes], object]
 
+# Groups that are asked for together: their reads share a snapshot and a switch to another thread. Their pages are in
+# memory at the same time.
+ASKED_AT_ONCE = 16
 WRITTEN_AT_ONCE = 512  # connections to write to before other tasks run: about 6 ms
 ANSWERED_AT_ONCE = 128  # requests to finish before other tasks run
 
@@ -44,7 +47,9 @@ class HeldPulls(Generic[Key, Answer]):
     """Holds pulls until `answer(key)` returns an answer; None means that there is none yet. `raw` returns the bytes of
     an answer, which are written before the requests are finished."""
 
-    def __init__(self, answer: Callable[[Key], Awaitable[Answer | None]], raw: Callable[[Answer], bytes]) -> None:
+    def __init__(
+        self, answer: Callable[[Key], Coroutine[Any, Any, Answer | None]], raw: Callable[[Answer], bytes]
+    ) -> None:
         self._answer = answer
         self._raw = raw
         self._feeds: dict[int, _HeldFeed[Key, Answer]] = {}
@@ -121,13 +126,28 @@ class HeldPulls(Generic[Key, Answer]):
         while feed.dirty:
             feed.dirty = False
             # Large groups first, so that a client with many different views delays few others.
-            for key in sorted(feed.groups, key=lambda key: -len(feed.groups[key])):
-                answer = await self._answer(key)
-                if answer is not None:
-                    await self._deliver(list(feed.groups.pop(key, {})), answer)
+            keys = sorted(feed.groups, key=lambda key: -len(feed.groups[key]))
+            asked = 0
+            # One, one, two, four: the first ones may have to wait for the filter index, and the others find it current.
+            while part := keys[asked : asked + min(max(asked, 1), ASKED_AT_ONCE)]:
+                asked += len(part)
+                await self._answer_groups(feed, part)
 
-    async def _deliver(self, waiters: list[HeldPull[Answer]], answer: Answer) -> None:
-        """Writes the bytes to all connections first, because finishing one request takes longer than several writes."""
+    async def _answer_groups(self, feed: _HeldFeed[Key, Answer], keys: list[Key]) -> None:
+        if len(keys) == 1:  # most feeds have one group, which needs no task
+            await self._deliver(feed, keys[0], await self._answer(keys[0]))
+            return
+        async with asyncio.TaskGroup() as tasks:
+            for key, answer in [(key, tasks.create_task(self._answer(key))) for key in keys]:
+                await self._deliver(feed, key, await answer)
+
+    async def _deliver(self, feed: _HeldFeed[Key, Answer], key: Key, answer: Answer | None) -> None:
+        """Writes the bytes to all connections of a group first, because finishing one request takes longer than several
+        writes.
+        """
+        if answer is None:
+            return
+        waiters = list(feed.groups.pop(key, {}))
         try:
             data = self._raw(answer) if any(waiter.write is not None for waiter in waiters) else b""
             for number, waiter in enumerate(waiters, 1):

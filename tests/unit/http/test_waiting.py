@@ -194,6 +194,58 @@ async def test_many_are_written_to_before_any_of_them_ends(monkeypatch: pytest.M
     assert ended_after == [100] * 100
 
 
+class Steps:
+    """Answers what was asked for when the test says so. `sizes` says how much was asked for at a time."""
+
+    def __init__(self) -> None:
+        self.open: list[asyncio.Future[str | None]] = []
+        self.sizes: list[int] = []
+
+    async def __call__(self, _key: str) -> str | None:
+        self.open.append(asyncio.get_running_loop().create_future())
+        return await self.open[-1]
+
+    async def answer(self, *, found: bool) -> None:
+        await settle()
+        self.sizes.append(len(self.open))
+        for number, answer in enumerate(self.open):
+            answer.set_result(f"news {number}" if found else None)
+        self.open = []
+        await settle()
+
+
+@pytest.mark.parametrize("found", [True, False])
+async def test_many_views_are_asked_for_together(*, found: bool) -> None:
+    """Their reads share a snapshot. The first ones are asked for alone: they may have to wait for the filter index."""
+    board = Steps()
+    on = HeldPulls(board, lambda answer: answer.encode())
+    many = [wait(on, f"key{number}") for number in range(40)]
+    await settle()
+    on.wake([1])
+    for _ in range(7):
+        await board.answer(found=found)
+    assert board.sizes == [1, 1, 2, 4, 8, 16, 8]
+    assert [one.done() for one in many] == [found] * 40
+    assert sum(feed.task is not None for feed in on._feeds.values()) == 0
+    await on.stop()
+    await asyncio.gather(*many, return_exceptions=True)
+
+
+async def test_no_view_is_asked_for_after_the_stop() -> None:
+    board = Steps()
+    on = HeldPulls(board, lambda answer: answer.encode())
+    many = [wait(on, f"key{number}") for number in range(8)]
+    await settle()
+    on.wake([1])
+    for _ in range(3):
+        await board.answer(found=False)
+    assert len(board.open) == 4
+    await on.stop()
+    ended = await asyncio.gather(*many, return_exceptions=True)
+    assert [type(one) for one in ended] == [ConnectionResetError] * 8
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_after_the_stop_nobody_waits() -> None:
     """[design 5] Those who wait end with their connections, those who come are turned away, and no task is left."""
     board = Board()

@@ -746,6 +746,28 @@ async def test_batch_is_replaced_and_removed_with_its_consumer(store: Store) -> 
     assert await store.read(lambda tx: tx.batch(consumer)) is None
 
 
+@pytest.mark.parametrize("settles", [False, True])
+async def test_consumers_at_one_mark_fall_behind_an_item_of_the_same_transaction(
+    store: Store, *, settles: bool
+) -> None:
+    """[SF-007] Whether there is an item above the mark is looked up once, but an item may come between two marks."""
+    no = (await store.write(add_feed(item("a", 10)))).node_no
+    names = ["hub:1:a", "hub:2:b", "hub:3:c"]
+
+    def work(tx: WriteTx) -> None:
+        for name in names[:2]:
+            tx.set_mark(no, Order.MODIFIED, name, Mark(10, "x"))
+        tx.put_item(no, item("b", 20))
+        if settles:
+            tx.settle()
+        tx.set_mark(no, Order.MODIFIED, names[2], Mark(10, "x"))
+
+    await store.write(work)
+    assert sorted(consumer.name for consumer in await store.read(lambda tx: tx.behind())) == names
+    await store.write(lambda tx: [tx.move_mark(Consumer(no, name), Order.MODIFIED, Mark(20, "y")) for name in names])
+    assert await store.read(lambda tx: tx.behind()) == []
+
+
 async def test_behind_lists_consumers_with_items_above_their_marks(store: Store) -> None:
     """[SF-007] The feed is its own outbox: items above a mark are what is still to be sent."""
 

@@ -222,6 +222,8 @@ class NodeWrites(TallyWrites, NodeReads):
         self._lock = db.for_update
         self._dirty: set[int] = set()
         self._published: set[int] = set()  # nodes with new versions of items, whose marks may be behind now
+        # Whether a consumer at a key may be behind, by node, order and key (`PushWrites._may_be_behind`).
+        self._above: dict[tuple[int, Order, int], bool] = {}
 
     def settle(self) -> None:
         if self._dirty:
@@ -233,6 +235,7 @@ class NodeWrites(TallyWrites, NodeReads):
         if self._published:
             self.db.run_many(FALL_BEHIND, [(node_no,) for node_no in sorted(self._published)])
             self._published.clear()
+            self._above.clear()
         self.db.run_many(
             "UPDATE node SET total = ?, live = ?, last_modified_us = ?, last_created_us = ?, audience = ?,"
             " subscribed = ?, indexed_us = ?, indexed_no = ?, stale = ? WHERE node_no = ?",
@@ -254,9 +257,8 @@ class NodeWrites(TallyWrites, NodeReads):
 
     def forget(self) -> None:
         super().forget()
-        self._dirty.clear()
-        self._published.clear()
-        self._differences.clear()
+        for known in (self._dirty, self._published, self._above, self._differences):
+            known.clear()
 
     def _edit(self, node_no: int) -> NodeRow:
         """The row of a node that is about to change. Raises StoreError if there is no such node."""

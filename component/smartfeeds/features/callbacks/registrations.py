@@ -16,7 +16,7 @@ from smartfeeds.features.callbacks import rows
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.callbacks.settings import WebhooksSettings
 from smartfeeds.features.callbacks.topics import Topic
-from smartfeeds.service.context import Context, LocatedNode, check_admitted, check_expired, recipient_access
+from smartfeeds.service.context import Context, LocatedNode, access_of, check_admitted
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -56,9 +56,8 @@ def check_limits(
 
 
 def check_reader(tx: ReadTx, context: Context, node: Node, view: View, reader: CallbackReader) -> None:
-    """Raises FeedError if a subscriber may not read a view, or if its token is not valid any more.
-
-    The caller has checked that no item has expired (`check_expired`).
+    """Raises FeedError if a subscriber may not read a view, or if its token is not valid any more. Raises OverdueItems
+    if the node has items that have expired.
     """
     jid = parse_jid(reader.jid) if reader.jid else ANONYMOUS
     assert jid is not None
@@ -67,7 +66,7 @@ def check_reader(tx: ReadTx, context: Context, node: Node, view: View, reader: C
         token = tx.token(reader.token_id)
         if token is None or ended(token, context.now_us) or not covers(token, TokenScope.READ, node.name):
             raise FeedError(Condition.NOT_AUTHORIZED, "the token was withdrawn or has expired")
-    LocatedNode(node, view, recipient_access(tx, context, node, jid)).check_read()
+    LocatedNode(node, view, access_of(tx, context, node, jid)).check_read()
 
 
 def locate_topic(tx: ReadTx, context: Context, topic: Topic, reader: CallbackReader) -> Node:
@@ -79,7 +78,6 @@ def locate_topic(tx: ReadTx, context: Context, topic: Topic, reader: CallbackRea
     node = tx.node(topic.name)
     if node is None or node.kind is not NodeKind.FEED:
         raise FeedError(Condition.BAD_REQUEST, NO_TOPIC)
-    check_expired(tx, context, node)
     try:
         check_reader(tx, context, node, topic.view, reader)
     except FeedError:

@@ -63,7 +63,7 @@ from smartfeeds.features.cloud.requests import (
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.net.addresses import plain_address
 from smartfeeds.net.callbacks import TOTAL_S, CallbackAnswer
-from smartfeeds.service.context import Context, check_expired
+from smartfeeds.service.context import Context
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import WHOLE, in_view, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -244,7 +244,6 @@ class CloudServer:
         node = tx.node_by_no(callback.node_no)
         if callback.expires_us <= context.now_us or node is None or node.state is not NodeState.LIVE:
             return Gone("the registration has expired, or its feed was deleted")
-        check_expired(tx, context, node)
         topic = topic_of(callback, node)
         order = topic.view.order
         try:

@@ -57,7 +57,7 @@ from smartfeeds.features.hub.requests import HUB, Verdict, deny, store_question,
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.net.callbacks import CallbackAnswer
 from smartfeeds.service.consumers import waiting_items
-from smartfeeds.service.context import Context, check_expired
+from smartfeeds.service.context import Context
 from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -222,7 +222,6 @@ class Hub:
         node = tx.node_by_no(callback.node_no)
         if node is None or node.state is not NodeState.LIVE:
             return "the feed was deleted"
-        check_expired(tx, context, node)
         topic = topic_of(callback, node)
         order = topic.view.order
         try:

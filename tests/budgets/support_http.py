@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -215,15 +215,17 @@ def without_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def http_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpWork]:
-    """A service with a feed of 200 items of 1 KB, and a client."""
+async def http_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, base_url: str = "", **sections: Mapping[str, object]
+) -> AsyncIterator[HttpWork]:
+    """A service with a feed of 200 items of 1 KB, and a client. `sections` are further ones of the configuration."""
     without_time(monkeypatch)
-    sections: dict[str, Any] = {
+    usual: dict[str, Any] = {
         "component": {"jid": DOMAIN, "link": "off", "secret": "secret"},
         "store": {"url": f"sqlite:///{folder}/feeds.db"},
-        "http": {"listen": "127.0.0.1:0"},
+        "http": {"listen": "127.0.0.1:0", "base_url": base_url},
     }
-    app = App(settings_of(**sections))
+    app = App(settings_of(**usual, **sections))
     await app.start()
     client = ThreadPoolExecutor(1)
     try:
@@ -244,10 +246,10 @@ async def _fill(app: App) -> None:
         pass
 
 
-async def publish(app: App, number: int) -> None:
+async def publish(app: App, number: int, node: str = FEED) -> None:
     """Publishes an entry of 1 KB, without a wire."""
     draft = draft_of(etree.fromstring(_ENTRY.format(text=_TEXT, number=number)))
-    await app.service.handle(Publish(OWNER, DOMAIN, FEED, f"item-{number}", draft))
+    await app.service.handle(Publish(OWNER, DOMAIN, node, f"item-{number}", draft))
 
 
 async def _positions(app: App) -> list[str]:

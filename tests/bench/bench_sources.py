@@ -29,7 +29,8 @@ from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from smartfeeds.service.context import Context, Policy
 from smartfeeds.service.feeds import FeedService

@@ -18,6 +18,8 @@ import pytest
 NEVER = {"rich", "pygments", "greenlet", "aiodns", "pycares", "alembic", "sqlalchemy", "psycopg"}
 # With the first page for readers, or the first text in Markdown.
 LATER = {"jinja2", "nh3", "segno", "markdown_it"}
+# With the server, or with the first request to another one.
+WITH_HTTP = {"aiohttp", "yarl", "idna", "attr", "frozenlist"}
 WITHOUT_FEATURES = (
     "import smartfeeds.features; smartfeeds.features.FEATURES = (); from smartfeeds.cli import main; main(['run'])"
 )
@@ -62,8 +64,14 @@ def packages(names: set[str]) -> set[str]:
 
 def test_service_without_features_has_no_package_of_http_in_memory(environment: Mapping[str, str]) -> None:
     names = loaded(environment, "", WITHOUT_FEATURES)
-    assert packages(names) & {*NEVER, *LATER, "aiohttp"} == set()
+    assert packages(names) & {*NEVER, *LATER, *WITH_HTTP} == set()
     assert "smartfeeds.http.site" not in names
+
+
+def test_service_without_http_has_no_client_of_it_in_memory_before_its_use(environment: Mapping[str, str]) -> None:
+    names = loaded(environment, "", "from smartfeeds.cli import main; main(['run'])")
+    assert packages(names) & {*NEVER, *LATER, *WITH_HTTP} == set()
+    assert "smartfeeds.features.polling.poller" in names
 
 
 def test_service_with_all_features_has_no_package_in_memory_before_its_use(environment: Mapping[str, str]) -> None:

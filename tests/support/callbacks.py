@@ -22,7 +22,7 @@ from smartfeeds.features.callbacks.tools import CallbackTools
 from smartfeeds.features.hub.hub import Hub
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.callbacks import CallbackClient
+from smartfeeds.net.clients import CallbackClient
 from support.sqlite_memory import SqliteMemoryStore
 from support.timers import Timers
 from support.waiting import until

@@ -14,7 +14,8 @@ from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from support.documents import at_once
 from support.website import Names, Site

@@ -24,7 +24,7 @@ from smartfeeds.features.prefetch.enclosures import ask_for
 from smartfeeds.features.prefetch.prefetcher import Prefetcher
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher
+from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.telemetry import REGISTRY
 from support.documents import at_once

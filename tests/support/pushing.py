@@ -33,7 +33,7 @@ from smartfeeds.http.page_writer import NoPages
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.router import HttpRouter, Resource
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.callbacks import CallbackClient
+from smartfeeds.net.clients import CallbackClient
 from support.documents import at_once
 from support.polling import PATH, Polling, running_polling
 from support.website import Names, Site

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import read_payload
 from support.shell import Run, shell_in

@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "http": {"app.config_types", "errors", "parts", "texts", "threads", "core", "formats", "sync", "service", "recent"},
     "texts": set(),
     "chat": {"core", "service", "store.base", "texts"},
-    "net": {"errors", "core", "threads"},
+    "net": {"errors", "core", "hidden", "threads"},
     "local": {"errors"},
     "client": {"errors", "core"},
     "system": set(),
@@ -264,8 +264,8 @@ def test_one_module_can_fetch_a_url() -> None:
 
     assert {name_of(path): found for path in modules() if (found := imports(path) & fetchers)} == {}
     assert [name_of(path) for path in modules() if session.search(path.read_text("utf-8"))] == [
-        "net/callbacks.py",
-        "net/fetch.py",
+        "net/callback_client.py",
+        "net/fetch_client.py",
     ]
     serving = ("core", "formats", "service", "push", "xmpp", "http")
     assert all(LAYERS[layer].isdisjoint({"net"}) for layer in serving)

@@ -12,7 +12,8 @@ from smartfeeds.cli.reading import DOCUMENT
 from smartfeeds.core.web_address import is_web
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.net.addresses import EVERYWHERE, Network
-from smartfeeds.net.fetch import Fetcher, FetchLimits, Response
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits, Response
 
 
 def file_or_address(text: str) -> Path | str:

@@ -12,13 +12,14 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from smartfeeds.net.fetch import Headers
+
 MAX_FIELD_BYTES: Final = 65_536
 MAX_HEADERS_BYTES: Final = 262_144
 MAX_FIELDS: Final = 300
 MAX_INTERIM: Final = 20  # responses such as 103 Early Hints (RFC 8297), of which servers send one or two
 _MEDIA_TYPE_BYTES: Final = 1_024
 _UNUSABLE: Final = "gave no usable answer: "
-Headers = CIMultiDictProxy[str]
 # What aiohttp says before it quotes the response.
 _TOO_LONG: Final = "Got more than"
 _TOO_MANY: Final = "Too many headers"

@@ -24,7 +24,8 @@ from smartfeeds.features.callbacks.tools import CallbackTools
 from smartfeeds.features.cloud.cloud import CloudServer
 from smartfeeds.features.cloud.requests import CLOUD
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.callbacks import TOTAL_S, CallbackClient
+from smartfeeds.net.callbacks import TOTAL_S
+from smartfeeds.net.clients import CallbackClient
 from support.golden import GOLDEN
 from support.sqlite_memory import SqliteMemoryStore
 from support.timers import Timers

@@ -16,7 +16,7 @@ from smartfeeds.features.callbacks.settings import WebhooksSettings
 from smartfeeds.features.callbacks.targets import HOST_RATE
 from smartfeeds.features.hub.requests import DENIED_US, drop_subscription
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.callbacks import CallbackClient
+from smartfeeds.net.clients import CallbackClient
 from support.callbacks import SITE, HubBench, fixed
 from support.waiting import until, wait_for
 from support.website import Names

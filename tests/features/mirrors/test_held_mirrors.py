@@ -20,7 +20,8 @@ from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from smartfeeds.service.context import Policy
 from smartfeeds.store.base import ReadTx

@@ -17,7 +17,8 @@ from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of

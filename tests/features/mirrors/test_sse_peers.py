@@ -31,7 +31,8 @@ from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import FeedPage, PullFeed

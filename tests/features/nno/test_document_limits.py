@@ -10,7 +10,8 @@ from smartfeeds.features.nno.files import EssSource, Puller
 from smartfeeds.features.polling.finding import check_source
 from smartfeeds.features.polling.source import SourceState, new_source
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.worker_process import WorkerLimits
 from smartfeeds.workers import DocumentWorkers
 from support.documents import at_once

@@ -17,7 +17,8 @@ from smartfeeds.features.nno.planet import LONGEST_PAUSE_S, Planet
 from smartfeeds.features.nno.settings import NnoSettings
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.service.importing import ImportCounts
 from smartfeeds.service.requests import PullFeed
 from support.documents import at_once
@@ -323,7 +324,7 @@ async def test_address_that_asks_for_a_pause_gets_it(site, world, fetcher, time,
     for _round in range(4):
         site.asked_for(path)
         await time.advance(EVERY_S)
-        fetcher._limiter._hosts.clear()  # its clock is not that of this test
+        fetcher.client._limiter._hosts.clear()  # its clock is not that of this test
         await planet.round()
         requests.append(site.asked_for(path))
 

@@ -23,7 +23,8 @@ from smartfeeds.features.polling.sources import add_source, find_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.service.requests import CreateNode
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.outlines import pieces_of, read_sync_outline

@@ -16,7 +16,7 @@ from smartfeeds.features.prefetch.enclosures import add_newest
 from smartfeeds.features.prefetch.prefetcher import GRACE_S, SPREAD_S
 from smartfeeds.features.prefetch.queue import choose_next
 from smartfeeds.features.prefetch.windows import Span
-from smartfeeds.net.fetch import Fetcher
+from smartfeeds.net.clients import Fetcher
 from support.prefetching import NODE, Prefetching, broken, podcast, running_prefetching, sent, write_received
 from support.waiting import until
 from support.world import SERVICE

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from smartfeeds.net import callbacks
+from smartfeeds.net import callback_client
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
+from smartfeeds.net.callbacks import CallbackAnswer
+from smartfeeds.net.clients import CallbackClient
 from support.website import Names, Site
 
 FORM = {"Content-Type": "text/plain"}
@@ -157,7 +158,7 @@ async def test_name_that_leads_elsewhere_after_the_check_is_refused(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[WS-049] DNS rebinding: the address of each socket counts."""
-    monkeypatch.setattr(callbacks, "NAMES_S", 0.0)
+    monkeypatch.setattr(callback_client, "NAMES_S", 0.0)
     site.pages["/"] = web.Response(body=b"ok", headers={"Connection": "close"})
     names = Names("127.0.0.1", "127.0.0.2")
     async with CallbackClient([ip_network("127.0.0.1/32")], resolver=names) as client:
@@ -275,10 +276,11 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 )
 async def test_name_of_an_address(host: str, address: str, expected: bool) -> None:
     """[RC-026] [RC-030] A name is resolved; an IPv4-mapped address is the IPv4 address."""
-    client = CallbackClient(resolver=Names("::ffff:192.0.2.7"))
-    assert await client.is_address_of(host, address) is expected
+    async with CallbackClient(resolver=Names("::ffff:192.0.2.7")) as client:
+        assert await client.is_address_of(host, address) is expected
 
 
 async def test_name_that_leads_nowhere_is_no_address() -> None:
     """[RC-030]"""
-    assert not await CallbackClient().is_address_of("a." * 200, "192.0.2.7")
+    async with CallbackClient() as client:
+        assert not await client.is_address_of("a." * 200, "192.0.2.7")

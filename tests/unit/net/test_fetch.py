@@ -8,9 +8,10 @@ import pytest
 from aiohttp import web
 
 from smartfeeds.core.validators import Validators
-from smartfeeds.net import fetch
+from smartfeeds.net import fetch_client
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, Response, shown
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchError, FetchLimits, Response, shown
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from support.faketime import FakeTime
 from support.waiting import HANG_S, wait_for
@@ -494,7 +495,7 @@ async def test_error_keeps_the_headers_and_the_requests(site, fetcher):
 
 async def test_request_that_may_be_held_has_its_own_time(site, monkeypatch):
     """[SF-046] It may be silent for longer than others, and stops none of them. Beyond that its connection is dead."""
-    monkeypatch.setattr(fetch, "HELD_ANSWER_S", 0.5)
+    monkeypatch.setattr(fetch_client, "HELD_ANSWER_S", 0.5)
     asked, news = asyncio.Event(), asyncio.Event()
 
     async def page(_request):

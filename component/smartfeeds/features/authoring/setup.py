@@ -8,8 +8,6 @@ from smartfeeds.app.feature import Host, Running
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.features.authoring import rows
 from smartfeeds.features.authoring.requests import remove_unused
-from smartfeeds.features.authoring.rights import entry_forms
-from smartfeeds.features.authoring.uploads import UploadFolder
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.files import FileFolder
 
@@ -22,6 +20,9 @@ def run_authoring(host: Host) -> Running:
     duty = ("files", partial(tidy_files, host.service, folder, asyncio.sleep))
     if not settings.http.listen:
         return Running(duties=(duty,))
+    from smartfeeds.features.authoring.rights import entry_forms
+    from smartfeeds.features.authoring.uploads import UploadFolder
+
     forms = entry_forms(host.handle, settings.component.jid)
     return Running(parts=(forms, UploadFolder(folder, settings.http.upload_bytes)), duties=(duty,))
 

@@ -10,7 +10,7 @@ from smartfeeds.delivery.sweeps import Sweep
 from smartfeeds.features.callbacks.registrations import due_callbacks
 from smartfeeds.features.callbacks.settings import WebhooksSettings
 from smartfeeds.features.callbacks.tools import CallbackTools
-from smartfeeds.net.callbacks import CallbackClient
+from smartfeeds.net.clients import CallbackClient
 
 _CHALLENGE_BYTES: Final = 16  # 128 bits (WS-033)
 # Deliveries check the end of a lease themselves (WS-046), so this sweep only removes rows.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from smartfeeds.core.limits import Rate, TokenBuckets
-from smartfeeds.net.callbacks import CallbackClient
+from smartfeeds.net.clients import CallbackClient
 from smartfeeds.service.networks import network_of
 
 HOST_RATE: Final = Rate(per_s=5 / 60, burst=5)  # at most ten in any minute (WS-043)

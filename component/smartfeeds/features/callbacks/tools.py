@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.features.callbacks.settings import WebhooksSettings
-from smartfeeds.net.callbacks import CallbackClient
+from smartfeeds.net.clients import CallbackClient
 from smartfeeds.service.feeds import FeedService
 
 

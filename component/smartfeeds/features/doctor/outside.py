@@ -20,7 +20,8 @@ from smartfeeds.core.text import attribute
 from smartfeeds.features.doctor.findings import Check, Finding
 from smartfeeds.http.settings import HttpSettings
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchError, FetchLimits
 
 CONNECT_S: Final = 5.0  # for a connection, and for each answer
 SERVER_PORT: Final = 5269  # of a domain without SRV records

@@ -13,7 +13,7 @@ from smartfeeds.features.mirrors.stream_link import StreamLink
 from smartfeeds.features.polling.push_states import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher
+from smartfeeds.net.clients import Fetcher
 from smartfeeds.xmpp.stanza_side import StanzaSide
 
 

@@ -26,7 +26,8 @@ from smartfeeds.features.nno.entries import Aggregator, EntryRequest
 from smartfeeds.features.nno.files import EssSource, Puller
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchError, FetchLimits, shown
 from smartfeeds.terminal import progress_bar
 
 _STEP: Final = 500  # files between two moves of the bar

@@ -10,7 +10,8 @@ from smartfeeds.features.pages.image_requests import ImageFetcher
 from smartfeeds.features.pages.look import ImageLinks, ImagePolicy, SiteLook
 from smartfeeds.features.pages.settings import SiteSettings
 from smartfeeds.features.pages.site_look import accent_file, logo_file
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.xmpp.command_sessions import session_key
 
 # A reader waits for the image.

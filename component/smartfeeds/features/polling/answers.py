@@ -11,8 +11,7 @@ from smartfeeds.features.polling.reading import SourceDocument
 from smartfeeds.features.polling.source import Source, host_of
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.net.addresses import is_public
-from smartfeeds.net.fetch import FetchError, Response
-from smartfeeds.net.headers import Headers
+from smartfeeds.net.fetch import FetchError, Headers, Response
 
 _TOO_MANY = 429
 _GONE = 410

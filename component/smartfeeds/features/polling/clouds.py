@@ -10,7 +10,8 @@ from smartfeeds.features.callbacks.cloud_messages import CloudMessage, read_answ
 from smartfeeds.features.callbacks.cloud_protocol import HTTPS_POST, CloudProtocol, CloudRequest
 from smartfeeds.features.callbacks.remote_calls import RemoteCallError
 from smartfeeds.features.polling.push_states import RequestResult, SourcePush, callback_url
-from smartfeeds.net.callbacks import CallbackAnswer, CallbackClient
+from smartfeeds.net.callbacks import CallbackAnswer
+from smartfeeds.net.clients import CallbackClient
 from smartfeeds.threads import OwnThreads
 
 REDIRECTS: Final = 5

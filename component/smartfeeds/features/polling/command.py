@@ -63,7 +63,8 @@ from smartfeeds.features.polling.sources import (
     poll_now,
     remove_source,
 )
-from smartfeeds.net.fetch import Fetcher, FetchLimits, shown
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits, shown
 from smartfeeds.service.chat_follows import follow
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node

@@ -16,7 +16,8 @@ from smartfeeds.features.polling.reading import ACCEPT_SOURCE, SourceDocument, r
 from smartfeeds.features.polling.source import FoundFeed, Source, host_of, is_own, new_source
 from smartfeeds.features.polling.tools import DocumentRunner, SourceTools, read_here
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES, LinkType, PageLink, links_of
-from smartfeeds.net.fetch import Fetcher, FetchError, Hop, Response, Sender
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchError, Hop, Response, Sender
 
 # Searches at once. Each waits for a server that a person has named, so they must not use up all requests.
 AT_ONCE: Final = 8

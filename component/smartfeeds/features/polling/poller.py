@@ -36,7 +36,8 @@ from smartfeeds.features.polling.source_import import SourceContent, StoredPoll,
 from smartfeeds.features.polling.source_push import PolledOffer
 from smartfeeds.features.polling.sources import begin_polls, read_due, sharing_address
 from smartfeeds.features.polling.tools import SourceTools
-from smartfeeds.net.fetch import Fetcher, FetchError, Response, Sender, shown
+from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchError, Response, Sender, shown
 from smartfeeds.service.feeds import FeedService
 
 # Polls in progress, those that wait for a turn included. As many as `POLL_LIMITS` admits, slow ones too, and as many

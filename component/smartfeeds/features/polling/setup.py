@@ -23,8 +23,8 @@ from smartfeeds.features.polling.sources import set_configured_sources
 from smartfeeds.features.polling.subscriber import PushClients, Subscriber
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.callbacks import CallbackClient
-from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.clients import CallbackClient, Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from smartfeeds.workers import DocumentWorkers
 

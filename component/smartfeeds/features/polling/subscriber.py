@@ -40,7 +40,8 @@ from smartfeeds.features.polling.source_push import (
     spread_pushes,
 )
 from smartfeeds.features.polling.tools import SourceTools
-from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer, CallbackClient
+from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer
+from smartfeeds.net.clients import CallbackClient
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.feeds import FeedService
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from smartfeeds.core.files import media_type_of
 from smartfeeds.core.times import US_PER_S
@@ -33,9 +33,12 @@ from smartfeeds.features.prefetch.metrics import PREFETCH_BYTES
 from smartfeeds.features.prefetch.queue import DueEnclosure, LoadEnd, LoadResult, begin_load, note_progress
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.formats.entry import EntryLink
-from smartfeeds.net.fetch import FetchError, FetchLimits, Stream
+from smartfeeds.net.fetch import FetchError, FetchLimits
 from smartfeeds.net.limiter import HostLimits
 from smartfeeds.service.feeds import FeedService
+
+if TYPE_CHECKING:
+    from smartfeeds.net.fetch_client import Stream
 
 T = TypeVar("T")
 
@@ -54,14 +57,14 @@ _IDENTITY: Final = frozenset({"", "identity"})
 
 
 class StreamClient(Protocol):
-    """The part of `net.fetch.Fetcher` that loads use."""
+    """The part of `net.clients.Fetcher` that loads use."""
 
     async def stream(
         self,
         url: str,
         headers: Mapping[str, str],
         expected: AbstractSet[int],
-        receive: Callable[[Stream], Awaitable[T]],
+        receive: Callable[["Stream"], Awaitable[T]],
     ) -> T:
         """As `Fetcher.stream`."""
 
@@ -171,7 +174,7 @@ class EnclosureLoad:
         self._version = _UNKNOWN
         await self._part.clear()
 
-    async def _receive(self, stream: Stream) -> bool:
+    async def _receive(self, stream: "Stream") -> bool:
         version = version_in(stream.headers, stream.status)
         step = continuation(stream.status, stream.headers, self._part.size_bytes, self._version, version)
         if step is Continuation.AGAIN:
@@ -188,7 +191,7 @@ class EnclosureLoad:
             raise LoadError(LoadEnd.FAILED, "ended early", keeps=self._part.size_bytes < version.total_bytes)
         return True
 
-    def _check_head(self, stream: Stream, version: FileVersion) -> None:
+    def _check_head(self, stream: "Stream", version: FileVersion) -> None:
         """Raises LoadError for a response whose body is not wanted."""
         if stream.headers.get("Content-Encoding", "").strip().lower() not in _IDENTITY:
             raise LoadError(LoadEnd.FAILED, "its server compresses it, which was not asked for")
@@ -213,7 +216,7 @@ class EnclosureLoad:
         if is_page or all(verdict_on(settings, source, link).refusal for source in self._due.sources):
             raise LoadError(LoadEnd.FAILED, f"its server sends {self._media_type or 'an unknown type'}")
 
-    async def _store_body(self, stream: Stream) -> None:
+    async def _store_body(self, stream: "Stream") -> None:
         row, part = self._due.enclosure, self._part
         most = most_bytes(self._due.max_bytes, self._version.total_bytes, row.length_bytes)
         beginning = None if part.size_bytes else b""

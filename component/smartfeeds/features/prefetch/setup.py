@@ -10,7 +10,7 @@ from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LI
 from smartfeeds.features.prefetch.held_items import document_readers
 from smartfeeds.features.prefetch.prefetcher import Prefetcher
 from smartfeeds.features.prefetch.settings import PrefetchSettings
-from smartfeeds.net.fetch import Fetcher
+from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.limiter import HostLimiter
 
 

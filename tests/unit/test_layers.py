@@ -100,7 +100,6 @@ OWNERS = {
     "nh3": ("features/pages/",),
     "markdown_it": ("features/authoring/markdown.py", "features/authoring/markdown.py"),
     "pydantic": ("app/config", "features/", "http/settings.py", "xmpp/settings.py"),
-    "pydantic_settings": ("app/config.py",),
     "click": ("cli/", "features/", "console.py", "terminal.py"),
     "rich": ("features/", "terminal.py"),
     "prometheus_client": ("telemetry.py", "features/"),

@@ -6,21 +6,15 @@ keys.
 """
 
 import difflib
+import json
 import os
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_origin
 
-from pydantic import (
-    Field,
-    SecretStr,
-    ValidationError,
-    create_model,
-    model_validator,
-)
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, create_model, model_validator
 
 from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.app.config_types import (
@@ -192,16 +186,10 @@ class CompatSettings(SettingsSection):
     span_cursors: bool = True
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings of the service: the sections of the kernel, and those of features by their types."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX,
-        env_nested_delimiter=ENV_DELIMITER,
-        extra="forbid",
-        frozen=True,
-        hide_input_in_errors=True,
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     component: ComponentSettings
     store: StoreSettings = Field(default_factory=StoreSettings)
@@ -225,18 +213,6 @@ class Settings(BaseSettings):
         """Returns the sections of a feature that may occur several times."""
         found: tuple[S, ...] = getattr(self, _NAMES[kind])
         return found
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is the library's
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Reads the environment first, so that it overrides the file, whose values arrive as keyword arguments."""
-        return env_settings, init_settings
 
     @model_validator(mode="after")
     def _check_sections(self) -> "Settings":
@@ -279,7 +255,13 @@ def policies_of(settings: Settings) -> tuple[object, ...]:
 
 
 def settings_of(**sections: Any) -> Settings:
-    """Returns the settings of these sections, checked, with those of the environment. Raises pydantic's errors."""
+    """Returns the settings of these sections, checked, with those of the environment, which come first.
+
+    Raises ConfigError, and pydantic's errors.
+    """
+    for name, value in _of_environment().items():
+        given = sections.get(name)
+        sections[name] = {**given, **value} if isinstance(given, dict) and isinstance(value, dict) else value
     return CONFIGURATION(**sections)
 
 
@@ -297,9 +279,6 @@ def load(path: Path | None) -> Settings:
     except ValidationError as error:
         lines = "\n".join(f"  {_explain(dict(mistake))}" for mistake in error.errors())
         raise ConfigError(f"{where}:\n{lines}") from None
-    except SettingsError as error:
-        section = str(error).split('"')[1].upper()  # the text quotes the section, and no key
-        raise ConfigError(f"{ENV_PREFIX}{section}: a list must be JSON, such as '[\"a.example\"]'") from None
     finally:
         FOLDER.reset(folder)
 
@@ -315,6 +294,35 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not TOML: {error}") from None
 
 
+def _of_environment() -> dict[str, Any]:
+    """Returns the sections that the environment sets. A variable has a section as JSON, or one of its keys."""
+    texts = {
+        variable.upper().removeprefix(ENV_PREFIX).lower(): text
+        for variable, text in os.environ.items()
+        if variable.upper().startswith(ENV_PREFIX)
+    }
+    found: dict[str, Any] = {}
+    for name in sorted(texts):  # a section comes before its keys, which override it
+        section, delimiter, key = name.partition(ENV_DELIMITER)
+        if section not in CONFIGURATION.model_fields:
+            continue
+        if not delimiter:
+            found[section] = _from_json(section, texts[name])
+        elif isinstance(keys := found.setdefault(section, {}), dict):
+            field = SECTIONS[section].model_fields.get(key)
+            is_list = field is not None and get_origin(field.annotation) is tuple
+            keys[key] = _from_json(section, texts[name]) if is_list and texts[name] else texts[name]
+    return {section: value for section, value in found.items() if value is not None}
+
+
+def _from_json(section: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        variable = f"{ENV_PREFIX}{section.upper()}"  # no key, so that the message shows no part of a value
+        raise ConfigError(f"{variable}: a list must be JSON, such as '[\"a.example\"]'") from None
+
+
 def is_configured_by_environment() -> bool:
     """Returns whether an environment variable sets a key or a section."""
     names = (name.upper().removeprefix(ENV_PREFIX) for name in os.environ if name.upper().startswith(ENV_PREFIX))
@@ -322,7 +330,7 @@ def is_configured_by_environment() -> bool:
 
 
 def _check_environment() -> None:
-    # pydantic-settings ignores unknown variables, so a mistyped name would silently have no effect.
+    # A mistyped name would silently have no effect.
     for variable in os.environ:
         name = variable.upper()
         if not name.startswith(ENV_PREFIX):

@@ -81,7 +81,7 @@ def _web_address(text: str) -> str:
 
 
 # The folder of the configuration file while settings are read; relative paths are relative to it. It is a context
-# variable, because pydantic-settings passes no context to validators.
+# variable, because a constructor of pydantic passes no context to validators.
 FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
 
 

@@ -5,11 +5,12 @@ come from a scan, while the index is made.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.view import NO_TRAITS, Order, Traits, View, version_traits
+from smartfeeds.core.word_search import searcher
 from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.rows import NOWHERE
 from smartfeeds.store.tokens import index_tokens
@@ -45,6 +46,12 @@ class Scan:
     # Of the items of the view: both keys, whether the item is deleted, and the states that match.
     _items: dict[int, tuple[int, int, bool, int]] = field(default_factory=dict)
     _lists: dict[tuple[Order, bool], list[tuple[int, int]]] = field(default_factory=dict)
+    _query: frozenset[str] = field(init=False)
+    _may_contain: Callable[[bytes], bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._query = self.view.query
+        self._may_contain = searcher(self._query)
 
     def add(self, items: Sequence[Item], histories: Mapping[int, int]) -> None:
         """Adds the next items of the node. `histories` has the matching states of those with past versions."""
@@ -62,13 +69,16 @@ class Scan:
 
     def _matches(self, item: Item) -> bool:
         is_short = len(item.payload) <= _SHORT
+        query = self._query
+        if query and is_short and not self._may_contain(item.payload):
+            return False
+        facets = self.view.facets(publishers=self.publishers)
         # Words take most of the time, and few items match other filters.
-        version = self.version(item, words=not is_short)
-        for alternatives in self.view.facets(publishers=self.publishers):
+        version = self.version(item, words=not is_short or bool(query and not facets))
+        for alternatives in facets:
             if not alternatives & version.facets:
                 return not is_short and self._is_too_long(version)
-        query = self.view.query
-        if query and is_short:
+        if query and facets and is_short:
             version = self.version(item, words=True)
         return query <= version.words or (not is_short and self._is_too_long(version))
 

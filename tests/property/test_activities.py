@@ -76,5 +76,6 @@ def test_plain_entry_needs_no_tree() -> None:
         element("link", href="http://a.example/1.atom", rel="self", type="application/atom+xml"),
         element("content", "<p>Rain</p>", type="html"),
     ]
-    assert plain_activity._read(item_of(children).payload)
-    assert not plain_activity._read(item_of([*children, element("rights", "all")]).payload)
+    assert plain_activity._plain_activity(item_of(children), comments=False)
+    for other in ("rights", "title", "link"):
+        assert not plain_activity._plain_activity(item_of([*children, element(other, "all")]), comments=False)

@@ -102,8 +102,8 @@ DAMAGE = st.sampled_from(
 def trees() -> Iterator[None]:
     """Everything is read with a tree."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (atom, plain_activity):
-            patch.setattr(module, "plain_children", lambda _payload: None)
+        patch.setattr(atom, "plain_children", lambda _payload: None)
+        patch.setattr(plain_activity, "_ENTRY", lambda _text: None)
         patch.setattr(plain, "_simple_text", lambda _source: None)
         yield
 

@@ -13,8 +13,9 @@ ENTRY_START = f'<entry xmlns="{ATOM}"'.encode()  # the start of most stored entr
 _START, _END = ENTRY_START + b">", b"</entry>"
 # A child with its text, a person with its children, or any other markup, which leaves all groups empty. In canonical
 # form ">" may occur in the value of an attribute, but neither "<" nor a quotation mark.
+ATTRIBUTES = r'(?: (?!xmlns)[a-z:]+="[^"<]*")*'
 _CHILD = re.compile(
-    r'<([a-z]+)((?: (?!xmlns)[a-z:]+="[^"<]*")*)>'
+    rf"<([a-z]+)({ATTRIBUTES})>"
     r"([^<]*|(?:(?<=<author>)|(?<=<contributor>))(?:<(?:name|uri|email)>[^<]*</(?:name|uri|email)>)+)</\1>"
     r"|<"
 )
@@ -24,7 +25,7 @@ _OTHER = ("", "", "")
 find_attributes = re.compile(r' ([^=]+)="([^"]*)"').findall
 find_parts = re.compile(r"<([a-z]+)>([^<]*)</").findall
 # The references of canonical form, the ampersand last: it may be the start of what looks like another reference.
-_REFERENCES = tuple(zip(("&lt;", "&gt;", "&quot;", "&#x9;", "&#xA;", "&#xD;", "&amp;"), '<>"\t\n\r&', strict=True))
+_REFERENCES = tuple(zip(("&quot;", "&#x9;", "&#xA;", "&#xD;", "&amp;"), '"\t\n\r&', strict=True))
 
 
 def plain_children(payload: bytes) -> list[tuple[str, str, str]] | None:
@@ -42,6 +43,9 @@ def plain_children(payload: bytes) -> list[tuple[str, str, str]] | None:
 
 def unescape(stored: str) -> str:
     """A stored text or value without references."""
-    for reference, character in _REFERENCES:
-        stored = stored.replace(reference, character)
+    # HTML has many of these two, and each search passes all other references.
+    stored = stored.replace("&lt;", "<").replace("&gt;", ">")
+    if "&" in stored:
+        for reference, character in _REFERENCES:
+            stored = stored.replace(reference, character)
     return stored

@@ -52,14 +52,7 @@ def completion(payload: bytes, byline: str, address: str, *, linked: bool = Fals
     With an empty `byline` no author is added; with an empty `address` an empty content stands for the link. RFC 4287
     requires the link only without content; with `linked` it is added to every entry that has no page.
     """
-    # A look at the bytes is enough for most entries, and parsing takes ten times as long. If there is one namespace
-    # declaration and it is the root's default, all elements are Atom's.
-    if (
-        not linked
-        and payload.startswith(ENTRY_START)
-        and payload.count(b"xmlns") == 1
-        and _TEXT_CONTENT.search(payload) is not None
-    ):
+    if not linked and _has_text(payload):
         if b"<author>" in payload:
             return b""
         if b"<author" not in payload:
@@ -78,6 +71,20 @@ def completion(payload: bytes, byline: str, address: str, *, linked: bool = Fals
     elif content is None and not has_link:
         parts.append(f"<content{namespace} {_ADDED}></content>")
     return "".join(parts).encode()
+
+
+def is_complete(payload: bytes) -> bool:
+    """Whether a look at the bytes shows that `completion` adds nothing, if every entry need not be linked."""
+    return b"<author>" in payload and _has_text(payload)
+
+
+def _has_text(payload: bytes) -> bool:
+    """Whether a look at the bytes shows that an entry has content that is text."""
+    # It is enough for most entries, and parsing takes ten times as long. If there is one namespace declaration and it
+    # is the root's default, all elements are Atom's.
+    return (
+        payload.startswith(ENTRY_START) and payload.count(b"xmlns") == 1 and _TEXT_CONTENT.search(payload) is not None
+    )
 
 
 def _author(byline: str, namespace: str) -> str:

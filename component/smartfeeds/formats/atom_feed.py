@@ -15,11 +15,11 @@ from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import id_segment
 from smartfeeds.core.web_address import uri_of
-from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
+from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, is_complete, keys_mark
 from smartfeeds.formats.atom import ATOM_NS, START_TAG, derived_id, with_child
 from smartfeeds.formats.entry import Entry
 from smartfeeds.formats.links import is_absolute
-from smartfeeds.formats.payload import with_uris
+from smartfeeds.formats.payload import has_uris, with_uris
 from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.formats.readable import readable
 from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
@@ -183,6 +183,15 @@ def entry_of_feed(head: FeedHead, item: Item, *, keys: bool = False, whole: bool
         payload = with_uris(payload)
     added = completion(payload, head.byline, head.entry_address(item.id), linked=simple) if whole else b""
     return with_child(payload, added + id_mark(item.id) + (keys_mark(item) if keys else b"")) + b"\n"
+
+
+def plain_entry_of_feed(item: Item, *, whole: bool) -> bytes | None:
+    """What `entry_of_feed` returns in a page of a feed, if the payload stays as it is. None if it may not."""
+    payload = item.payload
+    if not payload.startswith(ENTRY_START) or (whole and not (is_complete(payload) and has_uris(payload))):
+        return None
+    end = payload.rindex(b"</")
+    return b"%b%b%b\n" % (payload[:end], id_mark(item.id), payload[end:])
 
 
 def _as_entry(item: Item) -> bytes:

@@ -15,7 +15,7 @@ from smartfeeds.core.options import SSE
 from smartfeeds.core.position import SPAN, canonical_cursor
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import Order
-from smartfeeds.formats.atom_feed import END_OF_FEED, AtomHead, FeedHead, entry_of_feed, link_text
+from smartfeeds.formats.atom_feed import END_OF_FEED, AtomHead, FeedHead, entry_of_feed, link_text, plain_entry_of_feed
 from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.formats.plain_activity import write_item
@@ -238,7 +238,7 @@ class Encoder:
         whole = not answer.view.sync
         feed = self._feed(answer.node, place, whole=whole)
         items = items_of(answer)
-        entries = self._written(feed.shape, items, partial(entry_of_feed, feed.head, whole=whole))
+        entries = self._atom_entries(feed, items, whole=whole)
         sharing = sharing_of(answer, place, "atom")
         written_sharing = write_sharing(sharing) + b"\n" if sharing != NO_SHARING else b""
         last = last_cursor(answer, place.query)
@@ -246,6 +246,13 @@ class Encoder:
         following = f"{feed.next_start}{position.replace('&', '&amp;')}" if position else ""
         head = feed.pieces.write(_updated_us(answer.node, items), following, total_of(answer), last)
         return b"".join((head, written_sharing, *entries, END_OF_FEED))
+
+    def _atom_entries(self, feed: _AtomFeed, items: Sequence[Item], *, whole: bool) -> list[bytes]:
+        # To write an entry that stays as it is takes as long as to look for it in the cache.
+        plain = [plain_entry_of_feed(item, whole=whole) for item in items]
+        others = [item for item, entry in zip(items, plain, strict=True) if entry is None]
+        written = iter(self._written(feed.shape, others, partial(entry_of_feed, feed.head, whole=whole)))
+        return [next(written) if entry is None else entry for entry in plain]
 
     def _feed(self, node: Node, place: PageAddress, *, whole: bool) -> _AtomFeed:
         # The number of the audience changes with the options of a node.

@@ -6,9 +6,8 @@ Each function changes the code of the process that calls it, which is a fork mad
 from collections.abc import Callable, Iterable
 
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Node, Slice
 from smartfeeds.core.position import Cursor
-from smartfeeds.core.view import View
 from smartfeeds.delivery.shards import SHARDS
 from smartfeeds.features.cluster.lock_session import LockSession
 from smartfeeds.features.cluster.shards import Members
@@ -97,8 +96,8 @@ def empty_page_after_deleted_cursor() -> None:
         found = cursor_edge(tx, context, node, cursor, newer_side=newer_side)
         return Edge(MAX_ITEM_NO, MAX_ITEM_NO) if newer_side and cursor in context.degraded else found
 
-    def rows(tx: ReadTx, context: Context, node: Node, view: View, limit: int, cursor: Cursor) -> pulls._Rows:
-        found = rows_behind(tx, context, node, view, limit, cursor)
+    def rows(tx: ReadTx, context: Context, node: Node, window: Slice, cursor: Cursor) -> pulls._Rows:
+        found = rows_behind(tx, context, node, window, cursor)
         return found._replace(items=[]) if cursor in context.degraded else found
 
     pulls._cursor_edge, pulls._rows_behind = edge, rows

@@ -25,7 +25,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import is_xml_text
-from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
+from smartfeeds.core.view import BARE, CREATED, SHARED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
@@ -225,6 +225,17 @@ async def test_add_items_stores_what_put_item_stores(store: Store) -> None:
     await store.write(lambda tx: tx.index_node(one))
     by = view("author=b")
     assert await store.read(lambda tx: [made.id for made in tx.slice(one, Slice(by, 10))]) == ["b"]
+
+
+async def test_brief_slice_has_what_documents_and_stanzas_show(store: Store) -> None:
+    fields = {"revision": 7, "notify": True, "deleted": True, "conflicts": 2, "sync_id": "urn:b", "sync": b"<x/>"}
+    node_no = (await store.write(add_feed(item("a", 5), item("b", 3, **fields)))).node_no
+    brief = await store.read(lambda tx: tx.slice(node_no, Slice(SMART, 9, brief=True)))
+    whole = await store.read(lambda tx: tx.slice(node_no, Slice(SMART, 9)))
+    assert whole[0].revision == 7
+    assert brief == [made._replace(revision=1, notify=False, total=0, live=0, conflicts=0) for made in whole]
+    slices = [Slice(SHARED, 9, brief=is_brief) for is_brief in (True, False)]
+    assert await store.read(lambda tx: tx.slice(node_no, slices[0]) == tx.slice(node_no, slices[1]))
 
 
 async def test_retire_node_frees_the_name_for_a_new_number(store: Store) -> None:

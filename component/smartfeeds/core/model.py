@@ -230,7 +230,8 @@ class Slice:
     """The part of a view to read: up to `limit` items after `after` and up to `before`; None is open.
 
     With `newest` the last items of the range are read, else the first. The result is always ascending. `offset` skips
-    as many items at the end from which they are read.
+    as many items at the end from which they are read. A `brief` slice of a view without sync data has no revisions,
+    counts of conflicts or of the feed, and no `notify`: what documents and stanzas do not show.
     """
 
     view: View
@@ -239,6 +240,7 @@ class Slice:
     before: Edge | None = None
     newest: bool = False
     offset: int = 0
+    brief: bool = False
 
 
 NO_LIMIT = 2**62

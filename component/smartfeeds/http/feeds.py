@@ -152,6 +152,7 @@ class FeedRequest:
             asker=asker if self.actor is ANONYMOUS else "",
             outline=self.stored and self.document and not view,
             local=self.local,
+            brief=not reader and self.form in _CALLABLE,
         )
 
 

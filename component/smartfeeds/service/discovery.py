@@ -145,7 +145,7 @@ def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
 def _ids(tx: ReadTx, context: Context, request: GetItemIds, located: LocatedNode) -> ItemIds:
     located.access.check_read()
     page_plan = context.policy.plan(request.page)
-    items, result_set, _ = read_page(tx, context, located.node, BARE, page_plan)
+    items, result_set, _ = read_page(tx, context, located.node, BARE, page_plan, brief=True)
     with_result_set = page_plan.always_result_set or result_set.is_longer_than(len(items))
     return ItemIds(request.node, tuple(item.id for item in items), result_set if with_result_set else None)
 

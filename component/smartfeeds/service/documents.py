@@ -25,7 +25,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     if view.filtered and (behind := index_first(tx, node, view)) is not None:
         return behind
     page_plan = context.policy.plan(request.page)
-    items, result_set, more = read_page(tx, context, node, view, page_plan, look=True)
+    items, result_set, more = read_page(tx, context, node, view, page_plan, look=True, brief=request.brief)
     # An item without content has no form that readers of documents understand. Its cursor stays in the result set.
     whole = tuple([item for item in items if not item.damaged])
     page = Page(request.node, whole, result_set, node.options.shows_publisher)

@@ -51,7 +51,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
         return Page(name, items_by_id(tx, context, located, request.item_ids), None, publishers)
     view, descending = ordered_view(located.view, request.order_by)
     page_plan = context.policy.plan(request.page, request.max_items, descending=descending)
-    items, result_set, _ = read_page(tx, context, located.node, view, page_plan)
+    items, result_set, _ = read_page(tx, context, located.node, view, page_plan, brief=True)
     truncated = result_set.is_longer_than(len(items))
     return Page(name, items, result_set if page_plan.always_result_set or truncated else None, publishers)
 
@@ -104,15 +104,22 @@ class _Rows(NamedTuple):
 
 
 def read_page(
-    tx: ReadTx, context: Context, node: Node, view: View, page_plan: PagePlan, *, look: bool = False
+    tx: ReadTx,
+    context: Context,
+    node: Node,
+    view: View,
+    page_plan: PagePlan,
+    *,
+    look: bool = False,
+    brief: bool = False,
 ) -> PageRead:
-    """Reads the page of a plan. With `look` it reads whether items follow, and no index that costs a statement. The
-    caller has checked `index_first`."""
+    """Reads the page of a plan, `brief` as in `Slice`. With `look` it reads whether items follow, and no index that
+    costs a statement. The caller has checked `index_first`."""
     if (cursor := _cursor_before(node, view, page_plan)) is not None:
-        rows = _rows_behind(tx, context, node, view, page_plan.limit + look, cursor)
-        return page_between(tx, context, node, view, page_plan, rows.after, None, rows.items, look=look)
+        rows = _rows_behind(tx, context, node, Slice(view, page_plan.limit + look, brief=brief), cursor)
+        return page_between(tx, context, node, view, page_plan, rows.after, None, rows.items, look=look, brief=brief)
     after, before = edges_of(tx, context, node, view, page_plan)
-    return page_between(tx, context, node, view, page_plan, after, before, look=look)
+    return page_between(tx, context, node, view, page_plan, after, before, look=look, brief=brief)
 
 
 def _shows_all(node: Node, view: View) -> bool:
@@ -132,12 +139,12 @@ def _cursor_before(node: Node, view: View, page_plan: PagePlan) -> Cursor | None
     return cursor if cursor is not None and cursor.checksum and cursor.offset < NEAR_ITEMS else None
 
 
-def _rows_behind(tx: ReadTx, context: Context, node: Node, view: View, limit: int, cursor: Cursor) -> _Rows:
+def _rows_behind(tx: ReadTx, context: Context, node: Node, window: Slice, cursor: Cursor) -> _Rows:
     """The items behind that of a cursor if its checksum matches, else those from its time on (SF-108)."""
     start = time_edge(cursor.key_us, newer_side=True)
-    with_key = cursor.offset + 1
-    items = tx.slice(node.node_no, Slice(view, limit + with_key, start))
-    if matches(cursor, [item.id for item in items[:with_key] if key_of(view.order, item) == cursor.key_us]):
+    order, limit, with_key = window.view.order, window.limit, cursor.offset + 1
+    items = tx.slice(node.node_no, Slice(window.view, limit + with_key, start, brief=window.brief))
+    if matches(cursor, [item.id for item in items[:with_key] if key_of(order, item) == cursor.key_us]):
         return _Rows(beside(cursor.key_us, items[cursor.offset].item_no, newer_side=True), items[with_key:])
     context.degraded.add(cursor)
     return _Rows(start, items[:limit])
@@ -162,12 +169,13 @@ def page_between(
     rows: list[Item] | None = None,
     *,
     look: bool = False,
+    brief: bool = False,
 ) -> PageRead:
     """The page of `read_page` between two edges, with `rows` as its first items if they were read already. The count is
     that of the whole view."""
     if not page_plan.limit:
         return PageRead((), ResultSet(_count(tx, node, view)))
-    window = Slice(view, page_plan.limit, after, before, page_plan.newest, page_plan.offset)
+    window = Slice(view, page_plan.limit, after, before, page_plan.newest, page_plan.offset, brief)
     # With the item before a page of the newest items, the page says how many items have the key of its first one.
     shows_all = _shows_all(node, view)
     items, ended, older_us = _read_items(tx, context, node, window, rows, look=shows_all if window.newest else look)
@@ -220,7 +228,7 @@ def _read_items(
         step = min(STEP_ITEMS, window.limit - len(items))
         looks = look and len(items) + step == window.limit
         if rows is None:
-            rows = tx.slice(node.node_no, Slice(view, step + looks, after, before, newest, offset))
+            rows = tx.slice(node.node_no, Slice(view, step + looks, after, before, newest, offset, window.brief))
         ended = len(rows) < step + looks
         more = rows.pop(0 if newest else -1) if looks and not ended else None
         if view.sync or view.filtered or True in [item.damaged for item in rows]:

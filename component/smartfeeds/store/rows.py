@@ -213,6 +213,18 @@ def to_items(rows: Iterable[Row]) -> list[Item]:
     ]
 
 
+def to_brief_items(rows: Iterable[Row]) -> list[Item]:
+    """Items from the columns ITEM_BRIEF."""
+    return [
+        _new(
+            Item, (n, name, created, modified, payload, by, change == DELETED, 1, False, 0, 0, a, 0, None, False, False)
+        )
+        if crc32(payload) ^ crc32(f"{name}\0{by}\0{a}".encode("utf-8", "surrogatepass")) == check & _LOW
+        else to_items([(n, name, created, modified, payload, by, change, 1, 0, 0, 0, a, 0, None, check)])[0]
+        for n, name, created, modified, payload, by, change, a, check in rows
+    ]
+
+
 def checksum(payload: bytes, sync: bytes, texts: bytes) -> int:
     """Returns the checksum of an item: in the low half CRC-32 of the payload and of the texts, in the high half that of
     the sync data, so that a page without sync data can be checked. A signed number of 64 bits has room for 31 bits

@@ -9,11 +9,11 @@ from functools import lru_cache
 from smartfeeds.core.model import ALL_NUMBERS, Edge, IndexState, Item, KeyRange, Slice
 from smartfeeds.core.view import SMART, Filters, Order, Standing, View
 from smartfeeds.store.engine import Direction, Engine, Row
-from smartfeeds.store.rows import DELETED, KEYS, NodeRow, placeholders, prefixed, to_items
+from smartfeeds.store.rows import DELETED, KEYS, NodeRow, placeholders, prefixed, to_brief_items, to_items
 from smartfeeds.store.scan import SCAN_ITEMS, SCAN_LEAST, SCAN_SHARE, Scan
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads
-from smartfeeds.store.sql_tables import ITEM_ROW, ITEM_WITHOUT_SYNC
+from smartfeeds.store.sql_tables import ITEM_BRIEF, ITEM_ROW, ITEM_WITHOUT_SYNC
 from smartfeeds.store.versions import WILDCARD, matching_states, with_version
 
 # Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items: a
@@ -129,7 +129,8 @@ class ItemReads(NodeReads):
         if not conditions:
             return []
         params = [*params, page.limit, page.offset]
-        query = _ordered(ITEM_ROW if page.view.sync else ITEM_WITHOUT_SYNC, key, tuple(conditions), page.newest)
+        brief = page.brief and not page.view.sync
+        query = _ordered(ITEM_BRIEF if brief else _columns(page.view), key, tuple(conditions), page.newest)
         if self._reads_ends:
             keys = _ordered(f"{key}, item_no", key, tuple(conditions), page.newest)
             rows = self._rows_and_ends(node_no, page.view.order, query, keys, params)
@@ -137,7 +138,7 @@ class ItemReads(NodeReads):
             rows = self.db.rows(query, params)
         if page.newest:
             rows.reverse()
-        return to_items(rows)
+        return to_brief_items(rows) if brief else to_items(rows)
 
     def _rows_and_ends(self, node_no: int, order: Order, query: str, keys: str, params: Sequence[object]) -> list[Row]:
         """Returns the rows of a page. The items with the first or the last of its keys are read in the same round trip,

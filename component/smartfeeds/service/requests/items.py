@@ -95,7 +95,7 @@ class PullFeed(Request):
     modified order; with `stock` it is the bare node. `known` are versions (see `FeedPage`) that
     the client has: if one of them is current, no items are read. With `both_sides` the response also says whether older
     items exist. `asker` is the network address of an anonymous reader. With `local` it has the enclosures that the
-    service has loaded, with `outline` the result of the `[[nno]]` section that fills the node.
+    service has loaded, with `outline` the result of the `[[nno]]` section that fills the node. `brief`: as in `Slice`.
     """
 
     node: str
@@ -107,6 +107,7 @@ class PullFeed(Request):
     asker: str = ""
     local: bool = False
     outline: bool = False
+    brief: bool = False
 
     @property
     def turn(self) -> str:

@@ -31,7 +31,7 @@ FAST_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 _LOOP_PERIOD_S: Final = 0.5
 _NOT_REFUSED: Final = frozenset({"ok", "cancelled"})  # outcomes
 # These libraries log details of their own work at INFO. Below DEBUG only their warnings are shown.
-_QUIET: Final = ("slixmpp", "asyncio", "alembic")
+_QUIET: Final = ("slixmpp", "asyncio")
 # At the level debug aiosqlite logs all values that are read and written, among them passwords, tokens and secrets.
 _SECRETIVE: Final = "aiosqlite"
 

@@ -41,6 +41,6 @@ def unprivileged() -> Iterator[Path]:
     importlib.import_module("smartfeeds.cli.run")
     importlib.import_module("smartfeeds.app.lifecycle")
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        migrate.create(connection)
+        migrate.prepare(connection, Path(":memory:"))
     with unprivileged_folder() as folder:
         yield folder

@@ -1,4 +1,4 @@
-"""The schema: made, brought up to date, compared with what is declared, and refused where it is newer."""
+"""The schema: created, upgraded, compared with what is declared, and refused if it is newer or was never released."""
 
 import asyncio
 import os
@@ -8,25 +8,22 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from importlib import resources
 from pathlib import Path
 
 import pytest
-from alembic.script import ScriptDirectory
 
 from smartfeeds.core.consumers import PUSH, Consumer
-from smartfeeds.core.model import IndexState, Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError
-from smartfeeds.store import migrate, migrations
+from smartfeeds.store import migrate
 from smartfeeds.store.base import OpenMode, ReadTx
-from smartfeeds.store.rows import STATES, digest
-from smartfeeds.store.sql_tables import NODE_ROW
+from smartfeeds.store.rows import digest
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload, view
+from support.first_release import FIRST_RELEASE, create_first_schema
+from support.next_version import NEXT, SCRIPT, use_next_version
 
 
 @pytest.fixture
@@ -54,10 +51,11 @@ def columns(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
     ).fetchall()
 
 
-def test_migrated_schema_equals_the_declared_one(path: Path, raw: sqlite3.Connection, tmp_path: Path) -> None:
-    migrations.run(path, "head")
+def test_upgraded_schema_equals_the_declared_one(path: Path, raw: sqlite3.Connection, tmp_path: Path) -> None:
+    create_first_schema(raw)
+    migrate.prepare(raw, path)
     with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as fresh:
-        migrate.create(fresh)
+        migrate.prepare(fresh, path)
         assert schema(raw) == schema(fresh)
         assert columns(raw) == columns(fresh)
         for table in ("alembic_version", "compatibility", "tally"):
@@ -65,42 +63,14 @@ def test_migrated_schema_equals_the_declared_one(path: Path, raw: sqlite3.Connec
             assert raw.execute(rows).fetchall() == fresh.execute(rows).fetchall() != []
 
 
-def test_known_revisions_are_those_of_the_scripts() -> None:
-    found = [script.revision for script in ScriptDirectory.from_config(migrations.configuration()).walk_revisions()]
-    assert tuple(reversed(found)) == migrate.REVISIONS
+def test_each_release_has_a_script_for_each_database() -> None:
+    """[PG-010] The first release had SQLite only."""
+    scripts = {Path(str(script)).name for script in migrate.UPGRADES.iterdir()}
+
+    expected = {f"{target}_{engine}.sql" for target in migrate.REVISIONS[1:] for engine in ("sqlite", "postgres")}
+    assert scripts == expected - {"0037_postgres.sql"}
 
 
-def test_migration_files_are_installed(root: Path) -> None:
-    """What the package needs at run time is named in its metadata."""
-    data = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    assert "**/*.sql" in data["tool"]["setuptools"]["package-data"]["smartfeeds"]
-    for package in ("smartfeeds.store.migrations", "smartfeeds.store.migrations.versions"):
-        assert resources.files(package).joinpath("__init__.py").is_file()
-
-
-async def test_open_older_schema_is_brought_up_to_date(
-    path: Path, raw: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A version that came before everything stands for any older one: its tables are made by the migrations."""
-    monkeypatch.setattr(migrate, "REVISIONS", ("0000", *migrate.REVISIONS))
-    raw.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
-    raw.execute("INSERT INTO alembic_version VALUES ('0000')")
-    monkeypatch.setattr(migrate, "upgrade", _upgrade_from_nothing)
-    store = SqliteStore(path, read_payload)
-    await store.open()
-    made = await store.write(add_feed(item("a", 1)))
-    assert await store.read(lambda tx: tx.item(made.node_no, "a")) is not None
-    await store.close()
-    assert migrate.version(raw) == migrate.HEAD
-
-
-def _upgrade_from_nothing(path: Path, target: str) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM alembic_version")
-    migrations.run(path, target)
-
-
-FIRST_RELEASE = Path(__file__).parents[1] / "data/version-0.1.0/feeds.db"
 # What users and clients have stored. Other columns of these tables are derived, or belong to the form of the store.
 KEPT = {
     "node": "node_no, name, kind, state, creator, created_us, options, total, live, last_modified_us, last_created_us",
@@ -120,20 +90,20 @@ def kept(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
     }
 
 
-def test_each_migration_keeps_what_version_0_1_0_has_stored(path: Path, raw: sqlite3.Connection) -> None:
-    """[OPS-091] One after the other, on a database that this version has written, up to the newest schema."""
+def test_upgrade_keeps_what_version_0_1_0_has_stored(path: Path, raw: sqlite3.Connection) -> None:
+    """[OPS-091] In a database that this version has written."""
     shutil.copyfile(FIRST_RELEASE, path)
     expected = kept(raw)
     assert {table: len(rows) for table, rows in expected.items()} == {
         "node": 7, "item": 20, "affiliation": 10, "subscription": 8, "event": 0, "mark": 5,
     }  # fmt: skip
 
-    for revision in migrate.REVISIONS:
-        migrations.run(path, revision)
-        assert migrate.version(raw) == revision
-        assert kept(raw) == expected, revision
-        assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+    migrate.prepare(raw, path)
+
+    assert migrate.version(raw) == migrate.HEAD
+    assert kept(raw) == expected
+    assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
 _OLD_NODE = (
@@ -146,7 +116,7 @@ async def test_data_of_the_first_version_are_all_there_and_listed_as_they_should
     path: Path, raw: sqlite3.Connection
 ) -> None:
     """Hidden nodes are hidden after the upgrade too, and publishers that are not shown cannot be found any more."""
-    migrations.run(path, "0001")
+    create_first_schema(raw)
     closed, silent = '{"access_model":["whitelist"]}', '{"itemreply":["none"],"title":["T"]}'
     nodes = [("open", "live", "{}"), ("closed", "live", closed), ("silent", "live", silent), ("gone", "deleted", "{}")]
     for number, (name, state, options) in enumerate(nodes, 1):
@@ -186,69 +156,52 @@ async def test_data_of_the_first_version_are_all_there_and_listed_as_they_should
 
 
 async def test_upgrade_sets_the_flag_of_the_marks_that_are_behind(path: Path, raw: sqlite3.Connection) -> None:
-    migrations.run(path, "0011")
-    raw.execute("INSERT INTO node VALUES (1, 'f', 'feed', 'live', 'o@x', 1, '{}', 1, 1, 9, 3, 0, 0, 0, 0, 0, 1)")
-    raw.execute("INSERT INTO item VALUES (1, 1, 'a', 3, 9, 1, 2, 1, 1, 1, 'o@x', x'00', '', 0, x'')")
-    marks = [("modified", "push", 8), ("modified", "hub:a", 9), ("created", "hub:b", 2), ("created", "hub:c", 3)]
-    raw.executemany("INSERT INTO mark VALUES (1, ?, ?, ?, '')", marks)
+    create_first_schema(raw)
+    for number, marks in enumerate(((("modified", 8), ("created", 3)), (("modified", 9), ("created", 2)), (), ()), 1):
+        raw.execute(_OLD_NODE, (number, f"f{number}", "live", "{}"))
+        raw.execute(_OLD_ITEM, (number, number, "a", 3, 9))
+        raw.executemany("INSERT INTO mark VALUES (?, ?, ?, 'c')", [(number, *mark) for mark in marks])
+    raw.executemany("INSERT INTO mark VALUES (3, ?, ?, 'c')", [("modified", 9), ("created", 3)])
     store = SqliteStore(path, read_payload)
     await store.open()
     try:
-        assert await store.read(lambda tx: tx.behind()) == [Consumer(1, "hub:b"), Consumer(1, PUSH)]
+        assert await store.read(lambda tx: tx.behind()) == [Consumer(1, PUSH), Consumer(2, PUSH)]
     finally:
         await store.close()
-    assert raw.execute("SELECT consumer FROM mark WHERE behind = 1 ORDER BY 1").fetchall() == [("hub:b",), ("push",)]
+    assert raw.execute("SELECT node_no, ord, key_us, cursor FROM mark WHERE behind = 1 ORDER BY 1").fetchall() == [
+        (1, "modified", 8, "c"),
+        (2, "created", 2, "c"),
+    ]
 
 
 KILLED = """
-import os, signal, sys
-from pathlib import Path
-from alembic import op
-from smartfeeds.store import migrations
-
-execute, done = op.execute, 0
-def stop_half_way(statement, **options):
-    global done
-    done += 1
-    execute(statement, **options)
-    if done == 12:
-        os.kill(os.getpid(), signal.SIGKILL)
-op.execute = stop_half_way
-migrations.run(Path(sys.argv[1]), "head")
-"""
-
-
-async def test_migration_killed_half_way_has_not_happened(path: Path, raw: sqlite3.Connection, root: Path) -> None:
-    raw.execute("PRAGMA journal_mode = WAL")
-    assert _run(KILLED, path, root) == -signal.SIGKILL
-    assert schema(raw) == set()
-    migrations.run(path, "head")
-    assert migrate.version(raw) == migrate.HEAD
-    store = SqliteStore(path, read_payload)
-    await store.open()
-    await store.write(add_feed(item("a", 1)))
-    await store.close()
-
-
-CREATION_KILLED = """
 import os, signal, sqlite3, sys
+from pathlib import Path
 from smartfeeds.store import migrate
 
 statements = migrate.statements
 def half(text):
-    yield from statements(text)[:9]
+    yield from statements(text)[:40]
     os.kill(os.getpid(), signal.SIGKILL)
 migrate.statements = half
-migrate.create(sqlite3.connect(sys.argv[1], isolation_level=None))
+migrate.prepare(sqlite3.connect(sys.argv[1], isolation_level=None), Path(sys.argv[1]))
 """
 
 
-async def test_creation_killed_half_way_has_not_happened(path: Path, root: Path) -> None:
-    assert _run(CREATION_KILLED, path, root) == -signal.SIGKILL
+@pytest.mark.parametrize("prepare", [create_first_schema, lambda _: None], ids=["upgrade", "creation"])
+async def test_change_killed_half_way_has_not_happened(
+    path: Path, raw: sqlite3.Connection, root: Path, prepare: Callable[[sqlite3.Connection], None]
+) -> None:
+    raw.execute("PRAGMA journal_mode = WAL")
+    prepare(raw)
+    before = schema(raw)
+    assert _run(KILLED, path, root) == -signal.SIGKILL
+    assert schema(raw) == before
     store = SqliteStore(path, read_payload)
     await store.open()
     await store.write(add_feed(item("a", 1)))
     await store.close()
+    assert migrate.version(raw) == migrate.HEAD
 
 
 def _run(script: str, path: Path, root: Path) -> int:
@@ -256,18 +209,34 @@ def _run(script: str, path: Path, root: Path) -> int:
     return subprocess.run([sys.executable, "-c", script, str(path)], env=environment, check=False).returncode
 
 
-async def test_failed_migration_is_undone_and_told(path: Path, raw: sqlite3.Connection) -> None:
-    raw.execute("CREATE TABLE item (x)")
+async def test_failed_upgrade_is_undone_and_reported(path: Path, raw: sqlite3.Connection) -> None:
+    create_first_schema(raw)
+    raw.execute("CREATE TABLE arrival (x)")  # of the last table of the script
     before = schema(raw)
-    with pytest.raises(StoreError, match="undone"):
-        migrations.run(path, "head")
+    with pytest.raises(StoreError, match=r"s\.db: its upgrade from 0001 to \d+ failed and was undone: .*arrival"):
+        migrate.prepare(raw, path)
     assert schema(raw) == before
+    assert migrate.version(raw) == "0001"
+
+
+@pytest.mark.parametrize("revision", ["0002", "0020", "0036"])
+@pytest.mark.parametrize("mode", OpenMode)
+async def test_schema_that_was_never_released_is_refused_untouched(
+    path: Path, raw: sqlite3.Connection, revision: str, mode: OpenMode
+) -> None:
+    """[OPS-091]"""
+    migrate.prepare(raw, path)
+    raw.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    raw.execute("UPDATE compatibility SET oldest = ?", (revision,))
+    with pytest.raises(StoreError, match=rf"its schema {revision} was never released, .* smartfeeds export"):
+        await SqliteStore(path, read_payload, mode=mode).open()
+    assert migrate.version(raw) == revision
 
 
 @pytest.mark.parametrize("statement", ["DROP TABLE compatibility", "UPDATE compatibility SET oldest = '9998'"])
 async def test_open_newer_schema_is_refused_untouched(path: Path, raw: sqlite3.Connection, statement: str) -> None:
     """[OPS-091]"""
-    migrate.create(raw)
+    migrate.prepare(raw, path)
     raw.execute("UPDATE alembic_version SET version_num = '9999'")
     raw.execute(statement)
     before = schema(raw)
@@ -282,7 +251,7 @@ async def test_newer_schema_that_supports_this_program_is_used_as_it_is(
     path: Path, raw: sqlite3.Connection, mode: OpenMode
 ) -> None:
     """[OPS-091] As during a rolling upgrade: a process of a newer version has upgraded the database."""
-    migrate.create(raw)
+    migrate.prepare(raw, path)
     raw.execute("ALTER TABLE node ADD COLUMN colour TEXT NOT NULL DEFAULT ''")
     raw.execute("UPDATE alembic_version SET version_num = '9999'")
     raw.execute("UPDATE compatibility SET oldest = ?", (migrate.HEAD,))
@@ -301,13 +270,13 @@ async def test_upgrade_stores_which_programs_may_still_use_the_database(
     path: Path, raw: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[OPS-091]"""
-    monkeypatch.setattr(migrate, "COMPATIBLE", {migrate.HEAD: "0032"})
-    migrations.run(path, "0032")
+    monkeypatch.setattr(migrate, "COMPATIBLE", {migrate.HEAD: "0001"})
+    create_first_schema(raw)
     assert migrate.oldest_program(raw) is None
     store = SqliteStore(path, read_payload)
     await store.open()
     await store.close()
-    assert (migrate.version(raw), migrate.oldest_program(raw)) == (migrate.HEAD, "0032")
+    assert (migrate.version(raw), migrate.oldest_program(raw)) == (migrate.HEAD, "0001")
 
 
 def test_compatible_schemas_are_known_and_older() -> None:
@@ -325,29 +294,13 @@ async def test_open_data_of_another_program_is_refused(path: Path, raw: sqlite3.
     assert len(schema(raw)) == 1
 
 
-CURRENT = """
-import asyncio, sys
-from pathlib import Path
-from smartfeeds.store.sql_tables import ITEM, NODE_ROW
-from smartfeeds.store.sqlite import SqliteStore
-
-async def main():
-    store = SqliteStore(Path(sys.argv[1]), None)
-    await store.open()
-    await store.close()
-
-asyncio.run(main())
-sys.exit("alembic" in sys.modules or "sqlalchemy" in sys.modules)
-"""
-
-
-def test_open_does_not_load_the_migration_tools(path: Path, root: Path) -> None:
-    """A new database and a current one both start without alembic and SQLAlchemy, for the memory they take."""
-    assert _run(CURRENT, path, root) == 0
-    assert _run(CURRENT, path, root) == 0
-
-
-async def test_two_processes_may_create_it_at_once(path: Path) -> None:
+@pytest.mark.parametrize("prepare", [create_first_schema, lambda _: None], ids=["upgrade", "creation"])
+async def test_several_processes_may_start_at_once(
+    path: Path, raw: sqlite3.Connection, prepare: Callable[[sqlite3.Connection], None]
+) -> None:
+    """[OPS-091]"""
+    raw.execute("PRAGMA journal_mode = WAL")
+    prepare(raw)
     stores = [SqliteStore(path, read_payload) for _ in range(4)]
     await asyncio.gather(*(store.open() for store in stores))
     await asyncio.gather(*(store.write(add_feed(name=str(number))) for number, store in enumerate(stores)))
@@ -357,80 +310,41 @@ async def test_two_processes_may_create_it_at_once(path: Path) -> None:
         await store.close()
 
 
-async def test_upgrade_indexes_languages_and_keeps_what_the_index_knows_of_past_versions(
-    path: Path, raw: sqlite3.Connection
+@pytest.mark.parametrize("is_first", [True, False], ids=["first release", "this version"])
+def test_next_version_upgrades_every_release(
+    path: Path, raw: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_first: bool
 ) -> None:
-    """[SF-015] [A-20] Items stored before the filter `lang` are found by it; an item that had left a view stays so."""
-    migrations.run(path, "0008")
-    values = (1, "feed", "feed", "live", "o@x", 1, "{}", 2, 2, 4, 2, 0, 0, 4, 1, 0, 1)
-    raw.execute(f"INSERT INTO node VALUES ({', '.join('?' * len(values))})", values)
-    for number, (modified_us, revision, payload) in enumerate(
-        ((4, 2, b"in=news la=en-GB | a"), (3, 1, b"in=news | b")), 1
-    ):
-        values = (
-            number,
-            1,
-            f"i{number}",
-            number,
-            modified_us,
-            revision - 1,
-            revision,
-            0,
-            1,
-            1,
-            "p@x",
-            payload,
-            "",
-            0,
-            b"",
-        )
-        raw.execute(f"INSERT INTO item VALUES ({', '.join('?' * len(values))})", values)
-    # The first item was in another category before it was edited.
-    versions = [(1, 0, ("c:sport", "k:new", "p:p@x"), "z"), (1, 1, ("c:news", "k:edited", "p:p@x"), "a")]
-    versions.append((2, 0, ("c:news", "k:new", "p:p@x"), "b"))
-    states: dict[tuple[int, str], int] = {}
-    for item_no, number, facets, word in versions:
-        tokens = " ".join(["1w" + word, *(f"1f{digest(facet).hex()}" for facet in facets)])
-        raw.execute("INSERT INTO word (rowid, tokens) VALUES (?, ?)", (item_no * STATES + number, tokens))
-        bit = 2 if (item_no, number) == (1, 0) else 1
-        for facet in facets:
-            states[item_no, facet] = states.get((item_no, facet), 0) | bit
-    for (item_no, facet), bits in states.items():
-        modified_us = 4 if item_no == 1 else 3
-        row = (1, digest(facet), modified_us, item_no, item_no, bits)
-        raw.execute("INSERT INTO facet VALUES (?, ?, ?, ?, ?, ?)", row)
-    store = SqliteStore(path, read_payload)
-    await store.open()
-    try:
-        assert not await store.read(lambda tx: tx.index_state(1) is IndexState.CURRENT)
-        await store.write(lambda tx: tx.index_node(1))
+    """[OPS-091] With a file and a revision that a contributor adds."""
+    if is_first:
+        create_first_schema(raw)
+    else:
+        migrate.prepare(raw, path)
+    use_next_version(monkeypatch, tmp_path / "scripts")
 
-        def standings(tx: ReadTx) -> dict[str, str]:
-            items = tx.slice(1, Slice(SMART, 9))
-            queries = ("lang=en", "lang=en-gb", "lang=de", "category=sport", "category=news", "q=z", "q=a&lang=en")
-            return {query: " ".join(tx.standings(1, one, [view(query)])[0].value for one in items) for query in queries}
+    migrate.prepare(raw, path)
 
-        assert await store.read(standings) == {
-            "lang=en": "absent present",
-            "lang=en-gb": "absent present",
-            "lang=de": "absent absent",
-            "category=sport": "absent left",
-            "category=news": "present present",
-            "q=z": "absent left",
-            "q=a&lang=en": "absent present",
-        }
-        assert await store.read(lambda tx: tx.count(1, view("lang=en"))) == 1
-    finally:
-        await store.close()
+    assert (migrate.version(raw), migrate.oldest_program(raw)) == (NEXT, NEXT)
+    assert raw.execute("SELECT colour FROM node").fetchall() == []
+
+
+def test_failure_of_the_next_version_undoes_the_versions_before_it(
+    path: Path, raw: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[OPS-091]"""
+    create_first_schema(raw)
+    before = schema(raw)
+    use_next_version(monkeypatch, tmp_path / "scripts", SCRIPT * 2)
+
+    with pytest.raises(StoreError, match="its upgrade from 0001 to 9000 failed and was undone: duplicate column"):
+        migrate.prepare(raw, path)
+    assert (schema(raw), migrate.version(raw)) == (before, "0001")
 
 
 async def test_upgrade_takes_attachment_nodes_out_of_lists(path: Path, raw: sqlite3.Connection) -> None:
     """Events of removed items go too: nothing can send them any more."""
-    migrations.run(path, "0018")
+    create_first_schema(raw)
     for number, name in enumerate(("blog", "urn:xmpp:pubsub-attachments:summary:1/blog"), 1):
-        values = (number, name, "generic", "o@x", 1, "{}", "live", 0, 0, 4, 2, 0, 0, 4, 1, 0, 1)
-        columns = f"{NODE_ROW}, listed"
-        raw.execute(f"INSERT INTO node ({columns}) VALUES ({', '.join('?' * len(values))})", values)
+        raw.execute(_OLD_NODE, (number, name, "live", "{}"))
         raw.execute("INSERT INTO affiliation (node_no, jid, affiliation) VALUES (?, 'o@x', 'owner')", (number,))
         for kind in ("retract", "purge"):
             raw.execute(

@@ -10,36 +10,19 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from alembic.config import Config
 
 from smartfeeds.core.stores import StoreAddress, parse_store
 from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.features.cluster.lock_session import _LockedSession
-from smartfeeds.store import migrate, migrate_postgres, migrations
+from smartfeeds.store import migrate, migrate_postgres
 from smartfeeds.store.base import OpenMode
+from smartfeeds.store.engine import TransientError
 from smartfeeds.store.migrate_postgres import postgres_version, prepare_postgres
 from smartfeeds.store.postgres_session import PostgresSession
-from smartfeeds.store.rows import checksum, item_texts
+from support.next_version import NEXT, SCRIPT, use_next_version
 from support.postgres import PostgresServer
 from support.waiting import HANG_S, block_until
 
-NEXT = "9000"
-VERSIONS = Path(migrations.__file__).parent / "versions"
-COLOUR = '''"""A column that the next version might add."""
-
-from smartfeeds.store.migrations import run_script
-
-revision = "9000"
-down_revision = "{head}"
-
-_COLUMN = """
-ALTER TABLE node ADD COLUMN colour TEXT NOT NULL DEFAULT '';
-"""
-
-
-def upgrade() -> None:
-    run_script(_COLUMN, postgres=_COLUMN)
-'''
 TYPES = {"INTEGER": "bigint", "TEXT": "text", "BLOB": "bytea", "REAL": "double precision"}
 
 
@@ -81,18 +64,7 @@ def run(address: StoreAddress, statement: str) -> list[tuple[object, ...]]:
 @pytest.fixture
 def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program of the next version, which adds a column."""
-    (tmp_path / "9000_colour.py").write_text(COLOUR.format(head=migrate.HEAD))
-    configuration = migrations.configuration
-
-    def extended() -> Config:
-        config = configuration()
-        config.set_main_option("version_locations", f"{VERSIONS}{os.pathsep}{tmp_path}")
-        return config
-
-    monkeypatch.setattr(migrations, "configuration", extended)
-    monkeypatch.setattr(migrate, "REVISIONS", (*migrate.REVISIONS, NEXT))
-    for module in (migrate, migrate_postgres):
-        monkeypatch.setattr(module, "HEAD", NEXT)
+    use_next_version(monkeypatch, tmp_path / "scripts")
 
 
 def test_several_processes_create_the_schema_at_once(address: StoreAddress) -> None:
@@ -118,7 +90,7 @@ def test_several_processes_upgrade_at_once(
 
     assert versions == [NEXT] * 4
     assert run(address, "SELECT oldest FROM compatibility") == [(first,)]
-    assert run(address, "SELECT column_name FROM information_schema.columns WHERE column_name = 'colour'")
+    assert has_colour(address)
 
 
 def test_former_program_goes_on_with_a_newer_schema_that_supports_it(address: StoreAddress) -> None:
@@ -214,71 +186,77 @@ def test_commands_leave_an_older_schema_alone(address: StoreAddress, mode: OpenM
         prepare(address, mode)
 
 
-def test_version_without_statements_for_postgres_is_undone(address: StoreAddress) -> None:
-    """Versions before the first release with PostgreSQL have no such statements."""
+@pytest.mark.parametrize("revision", ["0034", "0036"])
+def test_schema_that_was_never_released_is_refused(address: StoreAddress, revision: str) -> None:
+    """[OPS-091]"""
     prepare(address)
-    former = migrate.REVISIONS[migrate.REVISIONS.index("0034") - 1]
-    run(address, f"UPDATE alembic_version SET version_num = '{former}'")
+    run(address, f"UPDATE alembic_version SET version_num = '{revision}'")
+    run(address, f"UPDATE compatibility SET oldest = '{revision}'")
 
-    with pytest.raises(StoreError, match="no statements for PostgreSQL"):
+    with pytest.raises(StoreError, match=f"its schema {revision} was never released"):
         prepare(address)
-    assert run(address, "SELECT version_num FROM alembic_version") == [(former,)]
+    assert run(address, "SELECT version_num FROM alembic_version") == [(revision,)]
 
 
-def test_counts_of_the_former_version_survive(address: StoreAddress) -> None:
-    """[PG-010] [PG-042] Afterwards the tables and indexes are those of a new database."""
+def has_colour(address: StoreAddress) -> bool:
+    columns = run(address, "SELECT 1 FROM information_schema.columns WHERE column_name = 'colour'")
+    return bool(columns)
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "reason"),
+    [
+        (SCRIPT, StoreError, "already exists"),
+        ("SELECT pg_terminate_backend(pg_backend_pid());\n", TransientError, "terminating connection"),
+    ],
+    ids=["statement", "connection"],
+)
+def test_failed_upgrade_is_undone_and_may_be_repeated(
+    address: StoreAddress, tmp_path: Path, statement: str, error: type[StoreError], reason: str
+) -> None:
+    """[OPS-091] A script with a mistake, and a connection that was lost after the first statement."""
     prepare(address)
-    shape = (
-        "SELECT c.conname, pg_get_constraintdef(c.oid) FROM pg_constraint c WHERE c.conrelid = 'tally'::regclass",
-        "SELECT column_default FROM information_schema.columns WHERE table_name = 'tally' AND column_default <> ''",
-        "SELECT indexdef FROM pg_indexes WHERE indexname = 'mark_behind'",
-        "SELECT attname, attstorage, attcompression FROM pg_attribute WHERE attrelid = 'item'::regclass AND attnum > 0"
-        " AND NOT attisdropped",
-    )
-    expected = [run(address, statement) for statement in shape]
-    run(
-        address,
-        "INSERT INTO node (node_no, name, kind, creator, created_us, options, state, total, live, last_modified_us,"
-        " last_created_us, audience, subscribed, indexed_us, indexed_no, stale, listed)"
-        " VALUES (1, 'n', 'feed', 'o@x', 1, '{}', 'live', 2, 2, 1, 1, 0, 0, 0, 0, 0, 1);"
-        " INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher,"
-        " payload, sync_id, sync) VALUES (1, 'é', 1, 1, 0, 1, 0, 1, 1, 'o@x', convert_to('é', 'UTF8'), '', 's'),"
-        " (1, 'b', 2, 2, 0, 1, 0, 1, 1, '', '', 'b', '');"
-        " INSERT INTO subscription (node_no, jid, bare, view, node_text, service, state, since_us, since_created_us,"
-        " created_us, options) VALUES (1, 's@x', 's@x', '', 'n', 'f', 'subscribed', 0, 0, 0, '{}'),"
-        " (1, 's@x/r', 's@x', '', 'n', 'f', 'pending', 0, 0, 0, '{}')",
-    )
-    run(
-        address,
-        'DROP TABLE tally; CREATE TABLE tally (name TEXT COLLATE "C" NOT NULL PRIMARY KEY, value BIGINT NOT NULL'
-        " CHECK (value >= 0)); INSERT INTO tally VALUES ('nodes', 3); DROP INDEX mark_behind;"
-        " CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us);"
-        " ALTER TABLE item ALTER payload SET STORAGE EXTENDED, ALTER sync SET STORAGE EXTENDED;"
-        " ALTER TABLE item ALTER payload SET COMPRESSION default;"
-        " ALTER TABLE item DROP COLUMN checksum;"
-        " UPDATE alembic_version SET version_num = '0034'",
-    )
+    former = migrate.HEAD
+    with pytest.MonkeyPatch.context() as patch:
+        use_next_version(patch, tmp_path / "failing", SCRIPT + statement)
+        with pytest.raises(StoreError, match=f"its upgrade from {former} to {NEXT} failed and was undone") as failure:
+            prepare(address)
+    assert type(failure.value) is error
+    assert reason in str(failure.value)
+    assert postgres_version_of(address) == former
+    assert not has_colour(address)
 
-    assert prepare(address) == migrate.HEAD
-    # [PG-042] Schema 0037 adds what each bare JID has.
-    rows = run(address, "SELECT name, slot, value FROM tally ORDER BY name")
-    assert rows == [("nodes", 0, 3), ("nodes of o@x", 0, 1), ("subscriptions of s@x", 0, 2)]
-    sums = [row[0] for row in run(address, "SELECT checksum FROM item ORDER BY item_no")]
-    assert sums == [
-        checksum("é".encode(), b"s", item_texts("é", "o@x", "")),
-        checksum(b"", b"", item_texts("b", "", "b")),
-    ]
-    assert [run(address, statement) for statement in shape] == expected
+    with pytest.MonkeyPatch.context() as patch:
+        use_next_version(patch, tmp_path / "good")
+        assert prepare(address) == NEXT
+    assert has_colour(address)
+
+
+def test_upgrade_has_no_time_limit(address: StoreAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session of the store bounds its statements, and may wait for another process only for some seconds."""
+    prepare(address)
+    limits = "current_setting('statement_timeout') || ' ' || current_setting('lock_timeout')"
+    use_next_version(monkeypatch, tmp_path / "scripts", f"CREATE TABLE seen AS SELECT {limits} AS limits;\n")
+    session = PostgresSession(address, statement_timeout_ms=60_000)
+    session.open_at_once()
+    try:
+        prepare_postgres(session)
+        after = session.execute(f"SELECT {limits}")
+    finally:
+        session.close()
+
+    assert run(address, "SELECT limits FROM seen") == [("0 0",)]
+    assert after == [("1min 20s",)]
 
 
 def test_both_engines_have_the_same_tables_columns_and_keys(address: StoreAddress, tmp_path: Path) -> None:
-    """[PG-010] test_migrate.py compares the file for SQLite with the migrations."""
+    """[PG-010] test_migrate.py compares the file for SQLite with the upgrades."""
     prepare(address)
     with (
         closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as sqlite,
         psycopg.connect(address.url, autocommit=True) as postgres,
     ):
-        migrate.create(sqlite)
+        migrate.prepare(sqlite, tmp_path / "s.db")
         of_sqlite = sqlite.execute("SELECT name FROM pragma_table_list WHERE type <> 'shadow'").fetchall()
         of_postgres = postgres.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         tables = {name for (name,) in of_sqlite if not name.startswith("sqlite_")}
@@ -294,7 +272,7 @@ def test_both_engines_have_the_same_indexes(address: StoreAddress, tmp_path: Pat
     """[PG-010]"""
     prepare(address)
     with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as sqlite:
-        migrate.create(sqlite)
+        migrate.prepare(sqlite, tmp_path / "s.db")
         names = sqlite.execute(
             'SELECT l.name FROM sqlite_master m, pragma_index_list(m.tbl_name) l WHERE l."unique" = ?'
             " AND m.sql IS NOT NULL AND l.origin = 'c' AND l.name = m.name",

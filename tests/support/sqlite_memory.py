@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 from smartfeeds.core.touches import Touch
@@ -25,7 +26,7 @@ T = TypeVar("T")
 @cache
 def _blank() -> bytes:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        migrate.create(connection)
+        migrate.prepare(connection, Path(":memory:"))
         return connection.serialize()
 
 

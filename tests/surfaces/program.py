@@ -4,7 +4,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from smartfeeds.chat.commands import joined_commands
 from smartfeeds.cli import main
 from smartfeeds.features.bot.commands import COMMANDS
 from smartfeeds.store import migrate
-from smartfeeds.store.migrate_postgres import create_schema
 from smartfeeds.telemetry import FAST_S, REGISTRY, Durations
 from smartfeeds.texts import LANGUAGES, Texts
 from support.log_events import log_calls
@@ -113,37 +112,10 @@ async def sqlite_schema(_: World) -> str:
     return "\n".join(f"-- {kind} {name} of {table}\n{sql}\n" for kind, name, table, sql in sorted(rows))
 
 
-class _ScriptReader:
-    """Takes the place of a session of PostgreSQL whose database is empty, and collects the script of the schema."""
-
-    def __init__(self) -> None:
-        self.script = ""
-
-    @property
-    def connection(self) -> "_ScriptReader":
-        return self
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def execute(self, *_: object) -> list[tuple[bool, int]]:
-        return [(False, 0)]
-
-    def execute_script(self, text: str) -> None:
-        self.script += f"\n\n{text}"
-
-    def queue(self, *_: object) -> None:
-        """The version of the schema."""
-
-    def flush(self) -> None:
-        """Nothing is queued."""
-
-
 async def postgres_schema(_: World) -> str:
     """The blocks of the script that creates a database of PostgreSQL, without comments."""
-    reader = _ScriptReader()
-    create_schema(reader)  # type: ignore[arg-type]
-    text = "\n".join(line.rstrip() for line in reader.script.splitlines() if not line.startswith("--"))
+    script = migrate.schema("postgres")
+    text = "\n".join(line.rstrip() for line in script.splitlines() if not line.startswith("--"))
     return "\n\n".join(sorted(block.strip("\n") for block in text.split("\n\n") if block.strip())) + "\n"
 
 

@@ -5,11 +5,10 @@ that may hold a JID (docs/personal-data.md).
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from importlib import resources
 
 from smartfeeds.app.opening import all_use_cases
 from smartfeeds.service.personal import JidUse
-from smartfeeds.store.migrate import SCHEMA, statements
+from smartfeeds.store.migrate import schema, statements
 
 HIDDEN = ("sqlite_", "word_")  # the tables of SQLite itself, and those behind the full-text index
 DATA = all_use_cases().hooks.personal_data
@@ -17,9 +16,8 @@ DATA = all_use_cases().hooks.personal_data
 
 def columns_by_table() -> dict[str, set[str]]:
     """The columns of the schema that hold texts or bytes, by table."""
-    text = resources.files("smartfeeds.store").joinpath(SCHEMA).read_text("utf-8")
     with closing(sqlite3.connect(":memory:")) as connection:
-        for statement in statements(text):
+        for statement in statements(schema("sqlite")):
             connection.execute(statement)
         rows = connection.execute(
             "SELECT t.name, c.name, c.type NOT IN ('INTEGER', 'REAL')"

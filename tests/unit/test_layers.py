@@ -83,7 +83,6 @@ OWNERS = {
     "psycopg": (
         "store/postgres",
         "store/migrate_postgres.py",
-        "store/migrations/__init__.py",
         "features/cluster/letter_table.py",
         "features/cluster/lock_session.py",
         "features/backup/copy_postgres.py",
@@ -93,8 +92,6 @@ OWNERS = {
         "features/moving_in/foreign_database.py",
         "features/privacy/postgres_scrub.py",
     ),
-    "alembic": ("store/", "features/backup/", "features/doctor/"),
-    "sqlalchemy": ("store/", "features/backup/", "features/doctor/"),
     "aiohttp": ("http/", "net/", "features/"),
     "jinja2": ("features/pages/",),
     "nh3": ("features/pages/",),
@@ -194,11 +191,8 @@ def circles(imported: Mapping[str, AbstractSet[str]]) -> set[str]:
         left = {name: imports for name, imports in left.items() if name not in ends}
 
 
-# The modules of the migrations run each other, and a context has hooks that get a context.
-IN_CIRCLES = {
-    "store/migrate.py", "store/migrate_postgres.py", "store/migrations/__init__.py", "store/postgres_programs.py",
-    "service/context.py", "service/hooks.py", "service/personal.py",
-}  # fmt: skip
+# A context has hooks that get a context.
+IN_CIRCLES = {"service/context.py", "service/hooks.py", "service/personal.py"}
 
 
 def test_no_modules_of_the_kernel_import_each_other() -> None:

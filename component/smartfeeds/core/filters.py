@@ -2,8 +2,8 @@
 
 A row gives the parameter name, how its values are read, which facets of an item it is compared with, its JSON schema
 and its description. Parsing, the filter index, pulls, pushes, the OpenAPI document, service discovery and the table in
-`docs/http.md` follow from the rows. A new filter is a new row, and a migration that rebuilds the filter index if the
-row reads facets that the index does not have yet (see migration 0011).
+`docs/http.md` follow from the rows. A new filter is a new row, and a new schema that rebuilds the filter index if the
+row reads facets that the index does not have yet (`store/upgrades/0037_sqlite.sql`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,8 +1,7 @@
 """The version of the schema: checked at every start, created or upgraded if necessary.
 
-A new database is created from `sqlite.sql`. An older one is upgraded by the alembic versions under `migrations/` in one
-transaction, so that an interrupted migration leaves no trace. alembic and SQLAlchemy are imported only then, because
-they use more memory than a running service.
+A new database is created from `sqlite.sql`. An older one is upgraded by the scripts in `upgrades/` in one transaction,
+so that an interrupted upgrade leaves no trace.
 
 A database also stores the oldest schema whose programs can work with it (table `compatibility`). A program rejects a
 newer database, unless it knows that schema. So the processes of a service can be upgraded one after the other.
@@ -12,58 +11,24 @@ import hashlib
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
 from importlib import resources
 from pathlib import Path
 
 from smartfeeds.errors import NewerSchemaError, StoreError
 from smartfeeds.store.base import OpenMode
+from smartfeeds.store.rows import checksum
 from smartfeeds.store.sqlite_engine import CREATE_IT, DATABASE_ERRORS, store_error
 
-# Every version of the schema, oldest first; the last one is what this code works with.
-REVISIONS = (
-    "0001",
-    "0002",
-    "0003",
-    "0004",
-    "0005",
-    "0006",
-    "0007",
-    "0008",
-    "0009",
-    "0010",
-    "0011",
-    "0012",
-    "0013",
-    "0014",
-    "0015",
-    "0016",
-    "0017",
-    "0018",
-    "0019",
-    "0020",
-    "0021",
-    "0022",
-    "0023",
-    "0024",  # 0025 never existed
-    "0026",
-    "0027",
-    "0029",
-    "0030",
-    "0031",
-    "0032",
-    "0033",
-    "0034",
-    "0035",
-    "0036",
-    "0037",
-)
+# The schemas of the releases, oldest first; the last one is what this program works with. UPGRADES has the scripts that
+# lead to each of them from the one before it (docs/contributing.md). Schemas between 0001 and 0037 were never released.
+REVISIONS = ("0001", "0037")
 HEAD = REVISIONS[-1]
+FOLDER = resources.files("smartfeeds.store")
+UPGRADES = FOLDER.joinpath("upgrades")
 # Schema -> the oldest schema whose programs can read and write it. A schema that is not in the table needs a program of
 # its own. A release may add tables, and columns with defaults, under the same oldest schema. What older programs use is
 # removed one release later.
 COMPATIBLE: Mapping[str, str] = {}
-SCHEMA = "sqlite.sql"
 
 
 def statements(text: str) -> list[str]:
@@ -72,7 +37,11 @@ def statements(text: str) -> list[str]:
 
 
 def version(connection: sqlite3.Connection) -> str | None:
-    """Returns the version of the schema, None for an empty database. Raises StoreError for another program's data."""
+    """Returns the version of the schema, None for an empty database. Raises StoreError for another program's data.
+
+    The table has the name that a former library gave it, because version 0.1.0 looks there: it says that the database
+    is newer. Without this table it would say that the database belongs to another program.
+    """
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
         return None
@@ -92,14 +61,6 @@ def copy_marker(source: str) -> str:
     return _COPYING + hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-class Step(Enum):
-    """What a program does with a database before it uses it."""
-
-    NOTHING = "nothing"
-    CREATE = "create"
-    UPGRADE = "upgrade"
-
-
 def oldest_of(revision: str) -> str:
     """Returns the oldest schema whose programs can work with the schema `revision` of this program."""
     return COMPATIBLE.get(revision, revision)
@@ -111,33 +72,71 @@ def works_with(program: str, target: str) -> bool:
     return program in order and order[program] >= order[oldest_of(target)]
 
 
-def next_step(revision: str | None, oldest: str | None, mode: OpenMode) -> Step:
-    """Returns what to do with a database of the schema `revision`, which is None for an empty database.
+def check_known(revision: str, oldest: str | None) -> None:
+    """Raises StoreError if this program can neither use nor upgrade a database of the schema `revision`, and
+    NewerSchemaError if the schema is newer.
 
-    `oldest` is what the database says about older programs, None if it says nothing. Raises StoreError if this program
-    cannot use the database, and NewerSchemaError if the schema is newer.
+    `oldest` is what the database says about older programs, None if it says nothing.
     """
-    if revision == HEAD:
-        return Step.NOTHING
+    if revision in REVISIONS or oldest in REVISIONS:
+        return
+    if REVISIONS[0] < revision < HEAD:
+        raise StoreError(
+            f"its schema {revision} was never released, and this program cannot upgrade it; start the program of "
+            "commit 6390fea4 once, which upgrades it to 0037, or move the feeds with smartfeeds export and import"
+        )
+    raise NewerSchemaError(
+        f"its schema {revision} is newer than this program, which knows up to {HEAD}; "
+        "install a newer smartfeeds, or restore the backup from before the upgrade"
+    )
+
+
+def must_change(revision: str | None, oldest: str | None, mode: OpenMode) -> bool:
+    """Returns whether the schema must be created or upgraded before this program can use the database.
+
+    `revision` is None for an empty database, `oldest` as for `check_known`. Raises StoreError if this program cannot
+    use the database in this mode, and NewerSchemaError if the schema is newer.
+    """
     if revision is None:
         if mode.creates:
-            return Step.CREATE
+            return True
         raise StoreError(f"it is empty; check store.url, or {CREATE_IT}")
     if revision.startswith(_COPYING):
         raise StoreError("it is an unfinished copy; run smartfeeds db copy again, or remove the database")
-    if revision not in REVISIONS:
-        if oldest in REVISIONS:
-            return Step.NOTHING
-        raise NewerSchemaError(
-            f"its schema {revision} is newer than this program, which knows up to {HEAD}; "
-            "install a newer smartfeeds, or restore the backup from before the upgrade"
-        )
+    check_known(revision, oldest)
+    if revision == HEAD or revision not in REVISIONS:
+        return False
     if mode is not OpenMode.SERVE:
         raise StoreError(
             f"its schema {revision} is older than this program, which needs {HEAD}; "
             "run smartfeeds db upgrade, or start the service with this version"
         )
-    return Step.UPGRADE
+    return True
+
+
+def scripts(revision: str | None, engine: str) -> list[str]:
+    """Returns the scripts that lead from the schema `revision`, None for an empty database, to that of this program.
+
+    `engine` is "sqlite" or "postgres".
+    """
+    if revision is None:
+        return [schema(engine), set_version()]
+    later = REVISIONS[REVISIONS.index(revision) + 1 :]
+    return [*(UPGRADES.joinpath(f"{target}_{engine}.sql").read_text("utf-8") for target in later), set_version()]
+
+
+def schema(engine: str) -> str:
+    """Returns the script that creates the schema of this program."""
+    return FOLDER.joinpath(f"{engine}.sql").read_text("utf-8")
+
+
+def set_version() -> str:
+    """Returns the script that marks a database as one of the schema of this program."""
+    return (
+        "DELETE FROM alembic_version;\nDELETE FROM compatibility;\n"  # noqa: S608 - constants
+        f"INSERT INTO alembic_version (version_num) VALUES ('{HEAD}');\n"
+        f"INSERT INTO compatibility (oldest) VALUES ('{oldest_of(HEAD)}');\n"
+    )
 
 
 @contextmanager
@@ -166,36 +165,34 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
     """
     try:
         with database_named(path):
-            step = next_step(version(connection), oldest_program(connection), mode)
-            if step is Step.CREATE:
-                create(connection)
-                # Another process, perhaps of another version, may have created the schema first.
-                step = next_step(version(connection), oldest_program(connection), mode)
-            if step is Step.UPGRADE:
-                upgrade(path, HEAD)
+            if must_change(version(connection), oldest_program(connection), mode):
+                _change(connection, mode)
     except DATABASE_ERRORS as error:
         raise store_error(error, str(path)) from error
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """Creates the schema in an empty database in one transaction. Does nothing if another process created it first."""
-    text = resources.files("smartfeeds.store").joinpath(SCHEMA).read_text(encoding="utf-8")
+def _change(connection: sqlite3.Connection, mode: OpenMode) -> None:
+    """Creates or upgrades the schema in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
+    revision = None
     try:
-        if version(connection) is None:
-            for statement in statements(text):
-                connection.execute(statement)
-            connection.execute("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
-            connection.execute("INSERT INTO compatibility (oldest) VALUES (?)", (oldest_of(HEAD),))
+        # Read again: another process, perhaps of another version, may have changed the schema before the transaction.
+        revision = version(connection)
+        if must_change(revision, oldest_program(connection), mode):
+            connection.create_function("item_checksum", 5, _item_checksum, deterministic=True)
+            for script in scripts(revision, "sqlite"):
+                for statement in statements(script):
+                    connection.execute(statement)
         connection.execute("COMMIT")
+    except DATABASE_ERRORS as error:
+        if revision is None:
+            raise
+        raise StoreError(f"its upgrade from {revision} to {HEAD} failed and was undone: {error}") from error
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
 
-def upgrade(path: Path, target: str) -> None:
-    """Runs the migrations up to `target` in one transaction. Raises StoreError."""
-    # Imported here only, because alembic and SQLAlchemy use much memory.
-    from smartfeeds.store.migrations import run
-
-    run(path, target)
+def _item_checksum(payload: bytes, sync: bytes, *texts: bytes) -> int:
+    """Returns `rows.checksum` for the columns of an item, as a function of the upgrade to 0037."""
+    return checksum(payload, sync, b"\0".join(texts))

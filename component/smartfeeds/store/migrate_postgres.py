@@ -1,23 +1,26 @@
 """The version of the schema in PostgreSQL: checked at every start, created or upgraded if necessary.
 
-A new database is created from `postgres.sql`. The first one had the schema of the first release with PostgreSQL, so the
-versions under `migrations/` before it have statements for SQLite only.
+A new database is created from `postgres.sql`. The first release with PostgreSQL has schema 0037.
 """
-
-from importlib import resources
 
 import psycopg
 
-from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.migrate import HEAD, Step, database_named, next_step, oldest_of
+from smartfeeds.store.engine import TransientError
+from smartfeeds.store.migrate import HEAD, database_named, must_change, scripts
 from smartfeeds.store.postgres_errors import postgres_error
+from smartfeeds.store.postgres_programs import SESSIONS, outdated_programs
 from smartfeeds.store.postgres_session import PostgresSession
 
-SCHEMA = "postgres.sql"
 # The advisory lock of a transaction that creates or upgrades the schema: "smartfee" as a number.
 SCHEMA_LOCK = int.from_bytes(b"smartfee")
+# An upgrade waits for that of another process, takes as long as it needs, and reads whole tables. The other settings of
+# the session suit short transactions on a few rows.
+_SETTINGS = (
+    "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;"
+    " SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_sort TO DEFAULT; SET LOCAL enable_hashjoin TO DEFAULT"
+)
 
 
 def postgres_version(session: PostgresSession) -> str | None:
@@ -52,38 +55,42 @@ def prepare_postgres(session: PostgresSession, mode: OpenMode = OpenMode.SERVE) 
     """Ensures that the database has the schema of this code (`migrate.prepare`). Raises StoreError."""
     try:
         with database_named(session.name):
-            step = _step(session, mode)
-            if step is Step.CREATE:
-                create_schema(session)
-                # Another process, perhaps of another version, may have created the schema first.
-                step = _step(session, mode)
-            if step is Step.UPGRADE:
-                upgrade_postgres(session.address, HEAD)
+            if must_change(postgres_version(session), oldest_postgres_program(session), mode):
+                _change(session, mode)
     except psycopg.Error as error:
         raise postgres_error(error, session.name, lost=not session.is_open) from error
 
 
-def _step(session: PostgresSession, mode: OpenMode) -> Step:
-    return next_step(postgres_version(session), oldest_postgres_program(session), mode)
+def _change(session: PostgresSession, mode: OpenMode) -> None:
+    """Creates or upgrades the schema in one transaction. Processes that start at the same time do it one after the
+    other. Raises psycopg.Error."""
+    revision = None
+    try:
+        with session.connection.transaction():
+            session.execute_script(_SETTINGS)
+            session.execute("SELECT pg_advisory_xact_lock(?)", (SCHEMA_LOCK,))
+            # Read again: another process, perhaps of another version, may have changed the schema meanwhile.
+            revision = postgres_version(session)
+            if must_change(revision, oldest_postgres_program(session), mode):
+                if revision is not None:
+                    _refuse_outdated_programs(session, revision)
+                for script in scripts(revision, "postgres"):
+                    session.execute_script(script)
+    except psycopg.Error as error:
+        if revision is None:
+            raise
+        kind = StoreError if session.is_open else TransientError
+        raise kind(f"its upgrade from {revision} to {HEAD} failed and was undone: {error}") from error
 
 
-def upgrade_postgres(address: StoreAddress, target: str) -> None:
-    """Runs the migrations up to `target` in one transaction. Processes that start at the same time do it one after the
-    other. Raises StoreError."""
-    # Imported here only, because alembic and SQLAlchemy use much memory.
-    from smartfeeds.store.migrations import run_on_postgres
+def _refuse_outdated_programs(session: PostgresSession, revision: str) -> None:
+    """Raises StoreError if a process uses the database that could not work with the schema of this program.
 
-    run_on_postgres(address, target)
-
-
-def create_schema(session: PostgresSession) -> None:
-    """Creates the schema in an empty database in one transaction. Does nothing if another process created it first."""
-    text = resources.files("smartfeeds.store").joinpath(SCHEMA).read_text(encoding="utf-8")
-    with session.connection.transaction():
-        # Processes that start at the same time create the schema one after the other.
-        session.execute("SELECT pg_advisory_xact_lock(?)", (SCHEMA_LOCK,))
-        if postgres_version(session) is None:
-            session.execute_script(text)
-            session.queue("INSERT INTO alembic_version (version_num) VALUES (?)", ((HEAD,),))
-            session.queue("INSERT INTO compatibility (oldest) VALUES (?)", ((oldest_of(HEAD),),))
-            session.flush()
+    A process that starts joins the others under the same advisory lock (`lock_session`), so none is overlooked.
+    """
+    programs = outdated_programs(session.execute(SESSIONS), HEAD)
+    if programs:
+        raise StoreError(
+            f"its schema {revision} cannot be upgraded to {HEAD}, because older programs use it that cannot work "
+            f"with {HEAD}: {', '.join(programs)}; stop these processes, then start this program again"
+        )

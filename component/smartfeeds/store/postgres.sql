@@ -6,6 +6,7 @@
 -- The function of SQLite with this name.
 CREATE FUNCTION instr(text, text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN strpos($1, $2);
 
+-- The version of the schema, in one row. The name is that of SQLite (store/migrate.py).
 CREATE TABLE alembic_version (
     version_num VARCHAR(32) NOT NULL,
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)

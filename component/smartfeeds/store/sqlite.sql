@@ -1,6 +1,8 @@
--- The schema for SQLite, as the migrations leave it (tests/store/test_migrate.py compares the two).
--- A new database is made from this file; an older one is brought here by migrations/.
+-- The schema for SQLite. A new database is made from this file; an older one is brought here by the scripts in upgrades/
+-- (tests/store/test_migrate.py compares the two).
 
+-- The version of the schema, in one row. The name is that of a former library, which version 0.1.0 knows
+-- (store/migrate.py).
 CREATE TABLE alembic_version (
     version_num VARCHAR(32) NOT NULL,
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)

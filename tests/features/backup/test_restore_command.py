@@ -158,7 +158,7 @@ def test_backup_of_a_newer_program_is_refused(backup: Run) -> None:
     change("UPDATE alembic_version SET version_num = '9999'")
     change("UPDATE compatibility SET oldest = '9998'")
 
-    assert "schema 9999, which is newer" in backup("restore", "--check", "copy.db", code=Exit.STORE).stderr
+    assert "its schema 9999 is newer" in backup("restore", "--check", "copy.db", code=Exit.STORE).stderr
 
 
 def test_backup_without_its_uploaded_files_fails_the_check(backup: Run) -> None:

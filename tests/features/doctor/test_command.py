@@ -28,7 +28,8 @@ def test_doctor_looks_who_can_read_the_configuration_with_the_secret(ready: Run,
         (HEAD, HEAD, "ok", f"schema {HEAD}, "),
         (REVISIONS[-2], REVISIONS[-2], "note", f"has the older schema {REVISIONS[-2]}"),
         ("9999_later", HEAD, "note", "has the newer schema 9999_later"),
-        ("9999_later", "9999_later", "fix", "has schema 9999_later, which is newer than this program"),
+        ("9999_later", "9999_later", "fix", "its schema 9999_later is newer than this program"),
+        ("0020", "0020", "fix", "its schema 0020 was never released"),
     ],
 )
 def test_doctor_compares_the_schema_of_the_database(

@@ -16,12 +16,13 @@ from smartfeeds.features.doctor.damage import DamagedItem, damaged_items
 from smartfeeds.features.doctor.findings import CheckState
 from smartfeeds.features.doctor.probe_items import check_items
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.store import migrations
+from smartfeeds.store import migrate
 from smartfeeds.store.rows import checksum, item_texts
 from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.store.sqlite_engine import restoring_path
 from smartfeeds.store.sqlite_file import schema_version
 from store.values import add_feed, item
+from support.first_release import create_first_schema
 
 PAYLOAD = "<entry xmlns='http://www.w3.org/2005/Atom'><title>é</title></entry>"
 
@@ -191,24 +192,21 @@ async def test_damaged_schema_is_a_message_at_the_start(path: Path, raw: sqlite3
 
 async def test_upgrade_gives_all_items_their_checksum(tmp_path: Path) -> None:
     path = tmp_path / "former.db"
-    migrations.run(path, "0035")
     former = sqlite3.connect(path, isolation_level=None)
-    former.execute(
-        "INSERT INTO node (node_no, name, kind, creator, created_us, options, state, total, live,"
-        " last_modified_us, last_created_us, audience, subscribed, indexed_us, indexed_no, stale, listed)"
-        " VALUES (1, 'news', 'feed', 'o@x', 1, '{}', 'live', 450, 450, 1, 1, 0, 0, 0, 0, 0, 1)"
-    )
+    create_first_schema(former)
+    former.execute("INSERT INTO node VALUES (1, 'news', 'feed', 'live', 'o@x', 1, '{}', 9, 9, 1, 1, 0, 0, 0, 0, 0)")
     former.executemany(
-        "INSERT INTO item VALUES (?, 1, ?, ?, ?, 0, 1, 0, 1, 1, 'o@x', ?, '', 0, ?)",
-        [(number, f"i{number}", number, number, PAYLOAD.encode(), b"s" * (number % 3)) for number in range(1, 451)],
+        "INSERT INTO item VALUES (?, 1, ?, ?, ?, 0, 1, 0, 1, 1, ?, ?)",
+        [(number, f"i{number}é", number, number, "o@x" * (number % 2), PAYLOAD.encode()) for number in range(1, 10)],
     )
+    former.execute("UPDATE item SET id = CAST(x'6eff' AS TEXT) WHERE item_no = 2")  # a text that is no UTF-8
+    migrate.prepare(former, path)
     former.close()
-    migrations.run(path, "0036")
-    assert findings(path) == []
+    assert findings(path) == ["the content of 1 item is damaged: n\ufffd in news"]
     store = SqliteStore(path, read_traits)
     await store.open()
     try:
-        items = await store.read(lambda tx: tx.items(1, ["i1", "i450"]))
+        items = await store.read(lambda tx: tx.items(1, ["i1é", "i9é"]))
     finally:
         await store.close()
     assert [(each.damaged, each.payload) for each in items] == [(False, PAYLOAD.encode())] * 2

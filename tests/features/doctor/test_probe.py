@@ -107,8 +107,8 @@ async def test_every_problem_names_the_value_and_has_advice(tmp_path: Path) -> N
     findings = {finding.check: finding async for finding in check_all(settings)}
     assert findings["secret"].found == f"all users of this machine can read {secret}"
     assert findings["secret"].advice == f"run: chmod 600 {secret}"
-    assert "schema 9999, which is newer than this program" in findings["store"].found
-    assert "install a newer version" in findings["store"].advice
+    assert "its schema 9999 is newer than this program" in findings["store"].found
+    assert "install a newer smartfeeds" in findings["store"].advice
     assert "feeds.example.org at 127.0.0.1:1: connect-failed" in findings["link"].found
     assert all(finding.advice for finding in findings.values() if finding.state is not CheckState.OK)
 

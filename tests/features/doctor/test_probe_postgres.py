@@ -253,7 +253,7 @@ def test_pooler_that_shares_a_connection_is_noticed(address: StoreAddress) -> No
         ),
         ({"pools_transactions": True}, FIX, "a pooler shares connections", "pool_mode = session"),
         ({"clock_apart_s": -3.0}, NOTE, "differs by 3.0 seconds", "chrony"),
-        ({"schema": "9999", "oldest": "9998"}, FIX, "newer than this program", "install a newer version"),
+        ({"schema": "9999", "oldest": "9998"}, FIX, "newer than this program", "install a newer smartfeeds"),
         ({"schema": "9999", "oldest": HEAD}, NOTE, "has schema 9999", "uses a newer one as it is"),
     ],
 )

@@ -7,11 +7,9 @@ import pytest
 
 from smartfeeds.core.model import Edge
 from smartfeeds.features.pages import river_rows
-from smartfeeds.store import migrations
-from smartfeeds.store.rows import item_values
-from smartfeeds.store.sql_tables import ITEM, NODE_ROW
 from smartfeeds.store.sqlite import SqliteStore
-from store.values import item, read_payload
+from store.values import read_payload
+from support.first_release import create_first_schema
 from support.query_plans import plan
 
 
@@ -22,20 +20,15 @@ async def test_items_of_all_nodes_are_read_by_their_index(sqlite: SqliteStore, b
 
 
 async def test_upgrade_lists_stored_items_by_their_last_change(tmp_path: Path) -> None:
-    """From the version before sessions, files and the river, with a feed that the new version then deletes."""
+    """From version 0.1.0, with a feed that the new version then deletes."""
     path = tmp_path / "s.db"
-    migrations.run(path, "0022")
     raw = sqlite3.connect(path, isolation_level=None)
+    create_first_schema(raw)
     for number, changed_us in ((1, 6), (2, 9)):
-        values = (number, f"feed-{number}", "feed", "o@x", 1, "{}", "live", 1, 1, changed_us, 5, 0, 0, 9, 9, 0, 1)
-        raw.execute(f"INSERT INTO node ({NODE_ROW}, listed) VALUES ({', '.join('?' * len(values))})", values)
-        *values, _checksum = item_values(item(f"i{number}", changed_us))
-        values = (number, *values, number)
-        raw.execute(
-            f"INSERT INTO item ({ITEM.columns.replace(', checksum', '')}) VALUES ({', '.join('?' * len(values))})",
-            values,
-        )
-    raw.execute("UPDATE tally SET value = 2")
+        node = (number, f"feed-{number}", changed_us)
+        raw.execute("INSERT INTO node VALUES (?, ?, 'feed', 'live', 'o@x', 1, '{}', 1, 1, ?, 5, 0, 0, 9, 9, 0)", node)
+        row = (number, number, f"i{number}", changed_us)
+        raw.execute("INSERT INTO item VALUES (?, ?, ?, 5, ?, 0, 1, 0, 1, 1, 'p@x', x'')", row)
     raw.close()
     store = SqliteStore(path, read_payload)
     await store.open()

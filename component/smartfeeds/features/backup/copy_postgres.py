@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import resources
 from typing import Any
 
 import psycopg
@@ -14,7 +13,7 @@ from smartfeeds.features.backup.copying import OWN_TABLES, TableShape
 from smartfeeds.store import migrate
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.engine import Row
-from smartfeeds.store.migrate_postgres import SCHEMA, postgres_version, prepare_postgres
+from smartfeeds.store.migrate_postgres import postgres_version, prepare_postgres
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_session import PostgresSession, connect
 from smartfeeds.store.schema_blocks import schema_blocks
@@ -184,14 +183,11 @@ class PostgresCopy:
             for table, last in sequences.items():
                 if last:
                     self._connection.execute("SELECT setval(%s::regclass, %s)", (names[table], last))
-            self._connection.execute("UPDATE alembic_version SET version_num = %s", (migrate.HEAD,))
-            self._connection.execute(
-                "INSERT INTO compatibility (oldest) VALUES (%s)", (migrate.oldest_of(migrate.HEAD),)
-            )
+            self._connection.execute(migrate.set_version().encode())
         self._connection.execute("ANALYZE")
 
     def _blocks(self) -> tuple[list[str], list[str]]:
-        return schema_blocks(resources.files("smartfeeds.store").joinpath(SCHEMA).read_text(encoding="utf-8"))
+        return schema_blocks(migrate.schema("postgres"))
 
 
 def _version(session: PostgresSession) -> str | None:

@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 
 from smartfeeds.errors import StoreError
@@ -134,14 +133,11 @@ class SqliteCopy:
                 self._connection.execute(statement)
             self._connection.execute("DELETE FROM sqlite_sequence")
             self._connection.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", sequences.items())
-            self._connection.execute("UPDATE alembic_version SET version_num = ?", (migrate.HEAD,))
-            self._connection.execute(
-                "INSERT INTO compatibility (oldest) VALUES (?)", (migrate.oldest_of(migrate.HEAD),)
-            )
+            for statement in migrate.statements(migrate.set_version()):
+                self._connection.execute(statement)
 
     def _blocks(self) -> tuple[list[str], list[str]]:
-        text = resources.files("smartfeeds.store").joinpath(migrate.SCHEMA).read_text(encoding="utf-8")
-        tables, indexes = schema_blocks(text)
+        tables, indexes = schema_blocks(migrate.schema("sqlite"))
         return migrate.statements("\n".join(tables)), migrate.statements("\n".join(indexes))
 
     @contextmanager

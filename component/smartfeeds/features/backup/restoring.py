@@ -69,8 +69,10 @@ def _schema(connection: sqlite3.Connection, path: Path) -> str:
     schema = migrate.version(connection)
     if schema is None:
         raise StoreError(f"the backup {path} is empty; name another backup")
-    if schema not in migrate.REVISIONS and migrate.oldest_program(connection) not in migrate.REVISIONS:
-        raise StoreError(f"the backup {path} has schema {schema}, which is newer than this program; upgrade smartfeeds")
+    try:
+        migrate.check_known(schema, migrate.oldest_program(connection))
+    except StoreError as error:
+        raise StoreError(f"the backup {path}: {error}") from error
     # The service would run a crafted trigger, and a view in place of a table is not checked.
     foreign = connection.execute("SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()
     if foreign is not None:

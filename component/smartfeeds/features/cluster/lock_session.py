@@ -39,7 +39,7 @@ from smartfeeds.features.cluster.shards import Members
 from smartfeeds.store.base import OpenMode, WriteTx
 from smartfeeds.store.engine import TransientError
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
-from smartfeeds.store.migrate import database_named, next_step
+from smartfeeds.store.migrate import database_named, must_change
 from smartfeeds.store.migrate_postgres import SCHEMA_LOCK, oldest_postgres_program, postgres_version
 from smartfeeds.store.postgres_engine import PostgresEngine
 from smartfeeds.store.postgres_errors import postgres_error
@@ -482,4 +482,4 @@ class _LockedSession(PostgresSession):
         with self.connection.transaction():
             self.execute("SELECT pg_advisory_xact_lock_shared(?)", (SCHEMA_LOCK,))
             with database_named(self.name):
-                next_step(postgres_version(self), oldest_postgres_program(self), OpenMode.READ)
+                must_change(postgres_version(self), oldest_postgres_program(self), OpenMode.READ)

@@ -26,7 +26,7 @@ from smartfeeds.features.doctor import maintenance
 from smartfeeds.features.doctor.findings import Check, CheckState, Finding
 from smartfeeds.features.doctor.outside import S2S, Outside, check_base_url, check_dns, check_s2s, port_purpose
 from smartfeeds.features.doctor.probe_items import check_items
-from smartfeeds.features.doctor.probe_postgres import check_postgres, serving_processes
+from smartfeeds.features.doctor.probe_postgres import check_postgres, check_schema, serving_processes
 from smartfeeds.store.lock import database_holder
 from smartfeeds.store.migrate import HEAD, REVISIONS
 from smartfeeds.store.sqlite_file import schema_version
@@ -184,11 +184,8 @@ def _check_database(path: Path) -> Finding:
         return _STORE.fix(str(error))
     if not sound:
         return _STORE.fix(f"{path} is damaged", "stop the service, move the file away, and restore a backup")
-    if version not in (None, *REVISIONS) and oldest not in REVISIONS:
-        return _STORE.fix(
-            f"{path} has schema {version}, which is newer than this program",
-            f"install a newer version of smartfeeds; this one reads schemas up to {HEAD}",
-        )
+    if version is not None and (fault := check_schema(str(path), version, oldest)):
+        return fault
     if version not in (None, *REVISIONS):
         advice = f"install a newer version of smartfeeds; this one was made for schema {HEAD}, and can still use it"
         return _STORE.note(f"{path} has the newer schema {version}", advice)

@@ -10,7 +10,7 @@ from smartfeeds.core.stores import StoreAddress
 from smartfeeds.core.text import counted
 from smartfeeds.errors import StoreError
 from smartfeeds.features.doctor.findings import Check, Finding
-from smartfeeds.store.migrate import HEAD, REVISIONS
+from smartfeeds.store.migrate import HEAD, check_known
 
 if TYPE_CHECKING:
     from smartfeeds.features.doctor.postgres_facts import PostgresFacts
@@ -53,6 +53,16 @@ def serving_processes(address: StoreAddress) -> str:
     return f"the service ({counted(count, 'process', 'es')})" if count else ""
 
 
+def check_schema(name: str, schema: str, oldest: str | None) -> Finding | None:
+    """Return a finding if this program can neither use nor upgrade a database of this schema."""
+    try:
+        check_known(schema, oldest)
+    except StoreError as error:
+        found, _, advice = str(error).partition("; ")
+        return _STORE.fix(f"{name}: {found}", advice)
+    return None
+
+
 def _schema(facts: "PostgresFacts", name: str) -> Finding:
     if facts.schema is None:
         if facts.has_tables:
@@ -66,11 +76,8 @@ def _schema(facts: "PostgresFacts", name: str) -> Finding:
             f"{name}: this user may not create tables",
             "make the user the owner of the database: ALTER DATABASE ... OWNER TO ...",
         )
-    if facts.schema not in REVISIONS and facts.oldest not in REVISIONS:
-        return _STORE.fix(
-            f"{name} has schema {facts.schema}, which is newer than this program, or is not one of smartfeeds",
-            f"install a newer version of smartfeeds; this one knows schemas up to {HEAD}",
-        )
+    if fault := check_schema(name, facts.schema, facts.oldest):
+        return fault
     if facts.schema != HEAD:
         return _STORE.note(
             f"{name} has schema {facts.schema}; this program was made for {HEAD}",

@@ -1,6 +1,6 @@
 """A database of the last program before each feature got a folder of its own: all clients go on where they were.
 
-`tests/data/schema-0036` has the database and the answers of that program.
+`tests/data/schema-0037` has the database and the answers of that program.
 """
 
 import gzip
@@ -18,7 +18,7 @@ from support.browsing import SESSION_COOKIE
 from support.component import ALICE, DOMAIN, NS, Component, Element, entry, headers, refusal, starting
 from support.web import Web, starting_web
 
-FOLDER = Path(__file__).parents[1] / "data/schema-0036"
+FOLDER = Path(__file__).parents[1] / "data/schema-0037"
 RECORD: dict[str, Any] = json.loads((FOLDER / "answers.json").read_text("utf-8"))
 RSM = "http://jabber.org/protocol/rsm"
 # Addresses and views that wait for the item `unsent`, and one that does not select it.

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 import pytest
-from lxml import etree
 
 from smartfeeds.app.documents import read_document
 from smartfeeds.features.callbacks import soap, xml_rpc
@@ -48,7 +47,8 @@ HEAD = (
 )
 TAIL = "</s:Body></s:Envelope>\n"
 ARRAY = 'xmlns:e="http://schemas.xmlsoap.org/soap/encoding/" i:type="e:Array" e:arrayType="x:string[2]"'
-RPC_HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
+XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
+RPC_HEAD = "<?xml version='1.0'?>\n"
 
 
 def by_rpc(data: bytes) -> CloudRequest:
@@ -57,14 +57,6 @@ def by_rpc(data: bytes) -> CloudRequest:
 
 def by_soap(data: bytes) -> CloudRequest:
     return read_registration(soap.read_call(read_message(data)))
-
-
-def same_document(one: bytes, other: bytes) -> bool:
-    def canonical(data: bytes) -> bytes:
-        parser = etree.XMLParser(remove_blank_text=True)
-        return etree.tostring(etree.fromstring(data, parser), method="c14n")
-
-    return canonical(one) == canonical(other)
 
 
 def rpc_call(*values: str, name: str = "feeds.rssPleaseNotify") -> bytes:
@@ -111,10 +103,10 @@ def test_registrations_of_the_golden_values() -> None:
 def test_answers_and_notifications_of_the_golden_values() -> None:
     """[RC-045] [RC-046] [RC-048] [RSS-022] [RSS-023] [RSS-024] [RSS-030]"""
     url = "http://feeds.example/rss.xml"
-    assert same_document(xml_rpc.write_result(True), GOLD["xmlrpc"]["accepted"].encode())
-    assert same_document(xml_rpc.write_result(False), GOLD["xmlrpc"]["refused"].encode())
+    assert xml_rpc.write_result(True) == GOLD["xmlrpc"]["accepted"].encode()
+    assert xml_rpc.write_result(False) == GOLD["xmlrpc"]["refused"].encode()
     notify = write_notification(CloudCallback("", RPC, "myCloud.notify"), url, f"{SITE}/")
-    assert same_document(notify.body, GOLD["xmlrpc"]["notify"].encode())
+    assert notify.body == GOLD["xmlrpc"]["notify"].encode()
     assert refusal_in(RPC, GOLD["xmlrpc"]["notify_answer"].encode()) == ""
     form = write_notification(CloudCallback("", FORM), url, f"{SITE}/")
     assert form.body.decode() == GOLD["http_post"]["notify"].partition("\n\n")[2]
@@ -148,7 +140,7 @@ def test_bytes_of_the_form() -> None:
     fields = dict(parse_qsl(write_registration(FORM, "", domain, SITE).body.decode(), keep_blank_values=True))
     assert (fields["domain"], fields["protocol"]) == ("reader.example", "https-post")
     answer = CloudAnswer(True, "Registered. Ask again within 25 hours, best after 24.")
-    xml = f'{RPC_HEAD}<notifyResult success="true" msg="Registered. Ask again within 25 hours, best after 24."/>\n'
+    xml = f'{XML_HEAD}<notifyResult success="true" msg="Registered. Ask again within 25 hours, best after 24."/>\n'
     assert write_form_answer(answer).decode() == xml
     assert json.loads(write_form_answer(answer, as_json=True)) == {"success": True, "msg": answer.text}
     assert write_notification(CloudCallback("", FORM), NEWS, "") == CloudMessage(
@@ -159,28 +151,28 @@ def test_bytes_of_the_form() -> None:
 def test_bytes_of_xml_rpc() -> None:
     """[RC-045] A registration, a fault, a notification."""
     message = write_registration(RPC, "smartfeeds.rssPleaseNotify", REQUEST, f"{SITE}/")
-    values = "".join(f"<value><string>{url}</string></value>" for url in (NEWS, TALK))
+    values = "".join(f"<value><string>{url}</string></value>\n" for url in (NEWS, TALK))
     assert message == CloudMessage(
-        f"{RPC_HEAD}<methodCall><methodName>smartfeeds.rssPleaseNotify</methodName><params>\n"
-        "<param><value><string>smartfeeds.notify</string></value></param>\n"
-        "<param><value><int>8080</int></value></param>\n"
-        f"<param><value><string>{NOTIFY}</string></value></param>\n"
-        "<param><value><string>xml-rpc</string></value></param>\n"
-        f"<param><value><array><data>{values}</data></array></value></param>\n"
-        "</params></methodCall>\n".encode(),
+        f"{RPC_HEAD}<methodCall>\n<methodName>smartfeeds.rssPleaseNotify</methodName>\n<params>\n"
+        "<param>\n<value><string>smartfeeds.notify</string></value>\n</param>\n"
+        "<param>\n<value><int>8080</int></value>\n</param>\n"
+        f"<param>\n<value><string>{NOTIFY}</string></value>\n</param>\n"
+        "<param>\n<value><string>xml-rpc</string></value>\n</param>\n"
+        f"<param>\n<value><array><data>\n{values}</data></array></value>\n</param>\n"
+        "</params>\n</methodCall>\n".encode(),
         {"Content-Type": XML_TYPE},
     )
     assert by_rpc(message.body) == REQUEST
     fault = xml_rpc.write_fault(RemoteCallError("5 parameters are wanted, 3 came."))
     assert fault.decode() == (
-        f"{RPC_HEAD}<methodResponse><fault><value><struct>\n"
-        "<member><name>faultCode</name><value><int>4</int></value></member>\n"
-        "<member><name>faultString</name><value><string>5 parameters are wanted, 3 came.</string></value></member>\n"
-        "</struct></value></fault></methodResponse>\n"
+        f"{RPC_HEAD}<methodResponse>\n<fault>\n<value><struct>\n"
+        "<member>\n<name>faultCode</name>\n<value><int>4</int></value>\n</member>\n"
+        "<member>\n<name>faultString</name>\n<value><string>5 parameters are wanted, 3 came.</string></value>\n"
+        "</member>\n</struct></value>\n</fault>\n</methodResponse>\n"
     )
-    assert write_notification(CloudCallback("", RPC, "smartfeeds.notify"), NEWS, "").body.decode() == (
-        f"{RPC_HEAD}<methodCall><methodName>smartfeeds.notify</methodName><params>\n"
-        f"<param><value><string>{NEWS}</string></value></param>\n</params></methodCall>\n"
+    assert write_notification(CloudCallback("", RPC, "smartfeeds.<notify"), NEWS, "").body.decode() == (
+        f"{RPC_HEAD}<methodCall>\n<methodName>smartfeeds.&lt;notify</methodName>\n<params>\n"
+        f"<param>\n<value><string>{NEWS}</string></value>\n</param>\n</params>\n</methodCall>\n"
     )
 
 
@@ -253,14 +245,21 @@ def test_sixth_parameter_is_the_domain_if_it_is_a_string() -> None:
         (rpc_call("<int>1</int>", *FIVE[1:]), "the parameters must be a procedure"),
         (rpc_call(FIVE[0], "<struct/>", *FIVE[2:]), "the parameters must be a procedure"),
         (rpc_call(*FIVE[:4], "<array><data><value><int>1</int></value></data></array>"), "the parameters must be"),
-        (rpc_call(FIVE[0], "<int>x</int>", *FIVE[2:]), "'x' is no whole number"),
-        (rpc_call(FIVE[0], "<int>1</int><int>2</int><odd/>"), "5 parameters are wanted, 2 came"),
-        (rpc_call("<boolean>2</boolean>"), "'2' is no truth value"),
-        (rpc_call("<double>a</double>"), "'a' is no number"),
-        (rpc_call("<odd>1</odd>"), "odd is no type of XML-RPC"),
+        (rpc_call(FIVE[0], "<int>x</int>", *FIVE[2:]), "no proper XML-RPC: invalid literal .* 'x'"),
+        (rpc_call(FIVE[0], f"<int>{'1' * 5_000}</int>", *FIVE[2:]), "no proper XML-RPC: Exceeds the limit"),
+        (rpc_call(FIVE[0], "<int>1</int><int>2</int><odd/>"), "5 parameters are wanted, 3 came"),
+        (rpc_call("<boolean>2</boolean>"), "bad boolean value"),
+        (rpc_call("<double>a</double>"), "could not convert string to float: 'a'"),
+        (rpc_call("<bigdecimal>a</bigdecimal>"), "no proper XML-RPC"),
+        (rpc_call("<base64>a</base64>"), "no proper XML-RPC"),
+        (rpc_call("<odd>1</odd>"), "unknown tag 'odd'"),
+        (rpc_call("<struct><member><value>a</value></member></struct>"), "list index out of range"),
+        (rpc_call("<struct><member><array/><value>a</value></member></struct>"), "unhashable type"),
+        (rpc_call("<\u0370/>"), "not well-formed"),
+        (b"<methodCall/>", "no proper XML-RPC"),
         (b"<methodCall><params/></methodCall>", "the call has no methodName"),
         (b"<methodResponse/>", "the message is no call: its root element is methodResponse"),
-        (b"<methodCall><methodName>a</methodName><params><param/></params></methodCall>", "param has 0 values"),
+        (b"<methodCall><methodName>a</methodName><params><param/></params></methodCall>", "5 parameters are wanted, 0"),
         (b"", "the document is empty"),
         (b"<a", "the document"),
         (b"<!DOCTYPE a [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><a>&e;</a>", "external entity"),
@@ -484,6 +483,8 @@ def test_answers_of_clouds(protocol: CloudProtocol, body: bytes, answer: tuple[b
         (FORM, b"<html><body>hello</body></html>", "the answer is no notifyResult: its root element is html"),
         (FORM, b"{", "line 1"),
         (RPC, xml_rpc.write_fault(RemoteCallError("no such feed")), "no such feed"),
+        (RPC, b"<methodResponse><fault><value>no</value></fault></methodResponse>", "no proper XML-RPC"),
+        (RPC, b"<methodResponse><fault/></methodResponse>", "no proper XML-RPC"),
         (SOAP, soap.write_fault(RemoteCallError("no")), "no"),
     ],
 )

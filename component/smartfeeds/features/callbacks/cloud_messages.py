@@ -169,7 +169,7 @@ def write_registration(protocol: CloudProtocol, procedure: str, request: CloudRe
             *((f"url{number}", url) for number, url in enumerate(request.urls, 1)),
         ]
         return CloudMessage(urlencode(fields).encode(), {"Content-Type": FORM_TYPE})
-    call = RemoteCall(procedure, (request.procedure, request.port, request.path, word, request.urls))
+    call = RemoteCall(procedure, (request.procedure, request.port, request.path, word, list(request.urls)))
     if protocol is CloudProtocol.XML_RPC:
         return CloudMessage(xml_rpc.write_call(call), {"Content-Type": XML_TYPE})
     return CloudMessage(soap.write_call(call, _PARAMETERS, namespace), {"Content-Type": XML_TYPE, "SOAPAction": '""'})

@@ -1,6 +1,5 @@
 """Procedure calls as XML: the values that XML-RPC and SOAP share, and the reading of a message (`xml_rpc`, `soap`)."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lxml import etree
@@ -11,8 +10,8 @@ from smartfeeds.formats.xml import Element
 
 MAX_DEPTH = 20  # of a message (RC-010)
 
-# A parameter or a result. Dates and binary data are texts, as they stand in the message.
-RemoteValue = bool | int | float | str | Sequence["RemoteValue"] | Mapping[str, "RemoteValue"] | None
+# A parameter or a result. No procedure takes dates or binary data, which are objects of `xmlrpc.client`.
+RemoteValue = bool | int | float | str | list["RemoteValue"] | dict[str, "RemoteValue"] | None
 
 
 class RemoteCallError(ValueError):
@@ -51,19 +50,3 @@ def read_message(data: bytes) -> Element:
 def local_name(node: Element) -> str:
     """Returns the name of an element without its namespace."""
     return str(node.tag).rpartition("}")[2]
-
-
-def read_number(text: str) -> int:
-    """Returns a whole number. Raises RemoteCallError."""
-    digits = text.strip()
-    if not digits.lstrip("+-").isascii() or not digits.lstrip("+-").isdigit() or len(digits) > 19:
-        raise RemoteCallError(f"{digits[:40]!r} is no whole number.")
-    return int(digits)
-
-
-def read_boolean(text: str) -> bool:
-    """Returns a truth value. Raises RemoteCallError."""
-    word = text.strip().lower()
-    if word not in ("0", "1", "false", "true"):
-        raise RemoteCallError(f"{word[:40]!r} is no truth value.")
-    return word in ("1", "true")

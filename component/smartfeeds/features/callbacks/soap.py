@@ -16,9 +16,7 @@ from smartfeeds.features.callbacks.remote_calls import (
     RemoteCallError,
     RemoteValue,
     local_name,
-    read_boolean,
     read_message,
-    read_number,
 )
 from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.xml import Element
@@ -139,8 +137,24 @@ def _simple(kind: str, node: Element) -> RemoteValue:
     if node.get(_NIL, "").strip() in ("1", "true"):
         return None
     if kind == "boolean":
-        return read_boolean(text)
-    return read_number(text) if kind in _NUMBERS else text
+        return _boolean(text)
+    return _number(text) if kind in _NUMBERS else text
+
+
+def _number(text: str) -> int:
+    """Returns a whole number. Raises RemoteCallError."""
+    digits = text.strip()
+    if not digits.lstrip("+-").isascii() or not digits.lstrip("+-").isdigit() or len(digits) > 19:
+        raise RemoteCallError(f"{digits[:40]!r} is no whole number.")
+    return int(digits)
+
+
+def _boolean(text: str) -> bool:
+    """Returns a truth value. Raises RemoteCallError."""
+    word = text.strip().lower()
+    if word not in ("0", "1", "false", "true"):
+        raise RemoteCallError(f"{word[:40]!r} is no truth value.")
+    return word in ("1", "true")
 
 
 def _element(name: str, value: RemoteValue) -> str:

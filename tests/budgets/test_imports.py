@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-# Colours and tables for terminals, greenlets for SQLAlchemy, look-ups of names that `net.names` does, migrations of a
-# database that is new, and the other engine.
-NEVER = {"rich", "pygments", "greenlet", "aiodns", "pycares", "alembic", "sqlalchemy", "psycopg"}
+# Colours and tables for terminals, look-ups of names that `net.names` does, and the other engine.
+NEVER = {"rich", "pygments", "aiodns", "pycares", "psycopg"}
 # With the first page for readers, or the first text in Markdown.
 LATER = {"jinja2", "nh3", "segno", "markdown_it"}
 # With the server, or with the first request to another one.

@@ -129,7 +129,7 @@ def test_wheel_has_every_file_of_the_package_and_the_man_page(wheel: Path) -> No
     assert expected - names == set()
     assert {name for name in names if name.endswith("share/man/man1/smartfeeds.1")}
     suffixes = {Path(name).suffix for name in names}
-    assert {".html", ".css", ".js", ".mo", ".sql", ".mako", ".xml"} <= suffixes
+    assert {".html", ".css", ".js", ".mo", ".sql", ".xml"} <= suffixes
 
 
 def test_upgrade_of_a_checkout_installs_no_module_of_the_former_version(tmp_path: Path) -> None:

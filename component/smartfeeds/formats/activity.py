@@ -71,7 +71,7 @@ def activity_losses(entry: Entry) -> list[FormatLoss]:
     losses = losses_of(entry, _LOST)
     author = entry.authors[0] if entry.authors and not entry.deleted else Person()
     if author.email and author.uri and not author.uri.startswith(_WEB):
-        losses.append(FormatLoss(entry.item_id, EntryPart.EMAIL.value))
+        losses.append(FormatLoss(entry.item_id, EntryPart.EMAIL.value.text))
     return losses
 
 

@@ -14,14 +14,17 @@ from lxml import etree
 
 from smartfeeds.core.times import format_datetime, parse_datetime, parse_time, within_years
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats import atom, xml
+from smartfeeds.formats import atom, representation, xml
 from smartfeeds.formats.additions import FANOUT_NS, take_additions
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
+from smartfeeds.formats.atom_feed import write_feed
 from smartfeeds.formats.dates import parse_date, read_date
+from smartfeeds.formats.document_format import DocumentFormat, Drafts, FeedExport, Reader
 from smartfeeds.formats.growth import MAX_INHERITED_BYTES, check_size
 from smartfeeds.formats.items import LEFT_REASON, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import base_of, rebase, resolve
 from smartfeeds.formats.modules import complete_from_modules
+from smartfeeds.formats.namespaces import ATOM03_NS
 from smartfeeds.formats.paging import paging_of
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel, foreign_elements
@@ -36,6 +39,8 @@ _CONTROLS = {
 
 _A = f"{{{ATOM_NS}}}"
 _ADDRESSES = {atom.LINK: "href", atom.CONTENT: "src"}
+_ROOTS = frozenset({atom.FEED, atom.ENTRY})
+_ATOM03_ROOTS = frozenset({f"{{{ATOM03_NS}}}feed", f"{{{ATOM03_NS}}}entry"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class FeedScope:
     authors: tuple[Element, ...] = ()
 
 
-def read_atom(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
+def _read_feed(root: Element, base: str) -> Drafts:
     """The head and the entries of an atom:feed, or of an atom:entry that stands alone."""
     if root.tag == atom.ENTRY:
         return FeedDraft("Atom 1.0 entry"), each(partial(_entry, scope=FeedScope(base)), [root])
@@ -231,7 +236,7 @@ _TEXTS_03 = frozenset({"title", "summary", "content", "tagline", "subtitle", "in
 _NS_03 = re.compile(rb'( xmlns(?::[^=\s]+)?=)"http://purl\.org/atom/ns#"')
 
 
-def from_atom03(root: Element) -> Element:
+def _from_atom03(root: Element) -> Element:
     """The same document in Atom 1.0: other names, types instead of modes."""
     renamed = _NS_03.sub(rb'\1"%s"' % ATOM_NS.encode(), xml.canonical(root))
     try:
@@ -265,3 +270,29 @@ def _retype(node: Element) -> None:
         wrapper.text, node.text = node.text, None
         wrapper.extend(list(node))
         node.append(wrapper)
+
+
+def _is_atom(root: Element) -> bool:
+    return root.tag in _ROOTS or root.tag in _ATOM03_ROOTS
+
+
+def _read_document(root: Element, base: str) -> Drafts:
+    if root.tag in _ROOTS:
+        return _read_feed(root, base)
+    head, entries = _read_feed(_from_atom03(root), base)
+    head.format = head.format.replace("1.0", "0.3")
+    return head, entries
+
+
+def _pieces(job: FeedExport) -> Iterator[bytes]:
+    return write_feed(job.head, job.items, keys=job.keys)
+
+
+ATOM = DocumentFormat(
+    "atom",
+    "Atom 1.0",
+    _pieces,
+    frozenset({"language", "icon", "hub", "authors", "copyright", "generator", "categories", "logo", "extensions"}),
+    xml=Reader(_is_atom, _read_document),
+    representation=representation.ATOM,
+)

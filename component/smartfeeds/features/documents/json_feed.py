@@ -45,7 +45,7 @@ _LOST = lost_of(
         EntryPart.SOURCE_TITLE,
         EntryPart.REPLIES,
         EntryPart.LANGUAGE,
-        EntryPart.EXTENSIONS,
+        EntryPart.EXTENSIONS,  # those that came from a JSON Feed; `_stored_members` reports the others
         EntryPart.CONTENT_MARKUP,
         EntryPart.AUTHORS,
         EntryPart.ENCLOSURES,
@@ -194,7 +194,7 @@ def _stored_members(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
         else:
             members = value if isinstance(value, dict) else {}
     if has_losses:
-        losses.append(FormatLoss(entry.item_id, EntryPart.EXTENSIONS.value))
+        losses.append(FormatLoss(entry.item_id, EntryPart.EXTENSIONS.value.text))
     return members
 
 

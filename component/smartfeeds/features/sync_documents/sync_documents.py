@@ -24,11 +24,11 @@ from smartfeeds.features.sync_documents.sync_import import (
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
+from smartfeeds.formats.atom_reader import ATOM
 from smartfeeds.formats.document_format import FeedExport, report_channel
 from smartfeeds.formats.documents import document_bytes, read_lines_by_index
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, FormatLoss
-from smartfeeds.formats.kernel_formats import ATOM
 from smartfeeds.formats.opml import write_outline
 from smartfeeds.formats.opml_items import outline_of_entry
 from smartfeeds.formats.plain_entry import ENTRY_START

@@ -16,6 +16,12 @@ _T = re.compile(r"(-?)(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,6}))?")
 _DATETIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+# Regular expressions for dates of RFC 3339 as most programs write them, also for schemas. The days that not every month
+# has are missing, because a pattern cannot know the month.
+PLAIN_SECOND = (
+    "(19[7-9][0-9]|20[0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+)
+PLAIN_ZONE = "(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9])"
 DURATION = "[1-9][0-9]{0,3}[smhdw]"  # as a regular expression, for schemas
 _DURATION = re.compile(DURATION)
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from smartfeeds.core.model import Item
-from smartfeeds.core.times import format_datetime, parse_datetime
+from smartfeeds.core.times import PLAIN_SECOND, format_datetime, parse_datetime
 from smartfeeds.core.urls import harmless
 from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom import DERIVED
@@ -40,10 +40,7 @@ _ENTRY = re.compile(
     + "))*[^<]*</entry>"
 ).fullmatch
 _IGNORED = frozenset({"self", "edit", "via", "related", "replies", "next", "hub"})  # links that JSON does not have
-# As `format_datetime` writes it, and valid in every month.
-_SECOND = re.compile(
-    r"(?:19[7-9]|20[0-9])[0-9]-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z"
-).fullmatch
+_SECOND = re.compile(f"{PLAIN_SECOND}Z").fullmatch  # as `format_datetime` writes it
 _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r"))  # the backslash comes first
 # Most entries share their authors and categories with others. Longer ones are not remembered, because clients choose
 # them.

@@ -6,7 +6,7 @@ from typing import Any
 from smartfeeds.core.jid import JID_PATTERN, PART_LIMIT_BYTES
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, FieldType
-from smartfeeds.core.times import DURATION
+from smartfeeds.core.times import DURATION, PLAIN_SECOND, PLAIN_ZONE
 from smartfeeds.core.token import ALL_FEEDS
 from smartfeeds.errors import Condition
 from smartfeeds.http.options_json import KIND_NAME
@@ -21,11 +21,7 @@ JID: Schema = TEXT | {"maxLength": 3 * PART_LIMIT_BYTES + 2, "pattern": f"^{JID_
 DATE: Schema = {"type": "string", "format": "date-time"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_NUMBER}
-# A date-time of RFC 3339. The days that not every month has are missing: a pattern cannot know the month.
-_DATE_TIME = (
-    "(19[7-9][0-9]|20[0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
-    "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9])"
-)
+_DATE_TIME = f"{PLAIN_SECOND}(\\.[0-9]{{1,6}})?{PLAIN_ZONE}"
 AFFILIATIONS = tuple(affiliation.value for affiliation in Affiliation)
 _RATE: Schema = {"type": "number", "minimum": 0}
 LIFETIME: Schema = {"type": "string", "pattern": f"^({DURATION})?$"}

@@ -85,9 +85,9 @@ class UnknownOutcomeError(StoreError):
     or may not have happened."""
 
 
-STOPPING = "the service is stopping; try again later"
+_STOPPING = "the service is stopping; try again later"
 # For the peer: a request that is sent again without a look may take effect twice.
-UNKNOWN_OUTCOME = "the database was lost while it stored the change: look whether it did before you repeat the request"
+_UNKNOWN_OUTCOME = "the database was lost while it stored the change: look whether it did before you repeat the request"
 
 
 class LinkError(SmartfeedsError):
@@ -118,6 +118,14 @@ class FeedError(SmartfeedsError):
         self.text = text
         self.feature = feature
         self.uri = uri
+
+
+def store_failure(error: StoreError, condition: Condition, text: str) -> FeedError:
+    """Returns the error for the peer. `condition` and `text` are for a store that cannot be used at the moment."""
+    if isinstance(error, UnknownOutcomeError):
+        # Clients repeat a request after `condition`, and a repeated publish would make a second item.
+        return FeedError(Condition.INTERNAL, _UNKNOWN_OUTCOME)
+    return FeedError(condition, _STOPPING if isinstance(error, StoreClosedError) else text)
 
 
 class FormatError(FeedError):

@@ -9,13 +9,11 @@ from http import HTTPStatus
 import structlog
 
 from smartfeeds.errors import (
-    STOPPING,
-    UNKNOWN_OUTCOME,
     Condition,
     FeedError,
     StoreClosedError,
     StoreError,
-    UnknownOutcomeError,
+    store_failure,
 )
 from smartfeeds.http.replies import Reply
 from smartfeeds.texts import N_
@@ -126,15 +124,11 @@ def failure_reply(error: BaseException | None, operation: str, *, anonymous: boo
     if isinstance(error, FeedError):
         outcome = f"http-{error.status.value}" if isinstance(error, HttpError) else error.condition.value
         return error_reply(error, anonymous=anonymous), outcome
-    if isinstance(error, UnknownOutcomeError):
-        # Not 503: clients repeat a request after it, and a repeated POST would make a second item.
-        _log.error("store_failed", reason=str(error))
-        return error_reply(FeedError(Condition.INTERNAL, UNKNOWN_OUTCOME)), Condition.INTERNAL.value
-    if isinstance(error, StoreClosedError):
-        return error_reply(FeedError(Condition.UNAVAILABLE, STOPPING)), Condition.UNAVAILABLE.value
     if isinstance(error, StoreError):
-        _log.error("store_failed", reason=str(error))
-        return error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), Condition.UNAVAILABLE.value
+        if not isinstance(error, StoreClosedError):
+            _log.error("store_failed", reason=str(error))
+        failure = store_failure(error, Condition.UNAVAILABLE, STORE_AWAY)
+        return error_reply(failure), failure.condition.value
     incident = secrets.token_hex(4)
     _log.error("request_failed", incident=incident, operation=operation, exc_info=error)
     return error_reply(FeedError(Condition.INTERNAL, f"incident {incident}")), Condition.INTERNAL.value

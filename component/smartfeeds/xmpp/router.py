@@ -20,13 +20,11 @@ import structlog
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import FormFields
 from smartfeeds.errors import (
-    STOPPING,
-    UNKNOWN_OUTCOME,
     Condition,
     FeedError,
     StoreClosedError,
     StoreError,
-    UnknownOutcomeError,
+    store_failure,
 )
 from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import Finish, RequestTasks
@@ -66,6 +64,7 @@ log = structlog.get_logger()
 MESSAGE_FORMS: Mapping[str, Callable[[FormFields, Jid, str], r.Request]] = {
     ns.SUBSCRIBE_AUTHORIZATION: read_authorization,
 }
+_STORE_AWAY = "the store is not available; try again later"
 _TOO_LONG = "the response exceeds the size of a stanza; request less at once"
 _ERROR_BYTES = 4_096  # upper bound of the size of an error response
 _EVENT = ns.tag(ns.EVENT, "event")
@@ -412,16 +411,16 @@ class StanzaRouter:
 
     def incident(self, operation: str, error: Exception) -> FeedError:
         """Logs an unexpected exception. Returns an error that names only the id of the log entry."""
-        if isinstance(error, StoreClosedError):
-            return FeedError(Condition.BUSY, STOPPING)
         incident = self._new_id()
         if isinstance(error, StoreError):
+            failure = store_failure(error, Condition.BUSY, _STORE_AWAY)
+            if isinstance(error, StoreClosedError):
+                return failure
             log.error("store_failed", operation=operation, incident=incident, reason=str(error))
-            if isinstance(error, UnknownOutcomeError):
-                return FeedError(Condition.INTERNAL, f"{UNKNOWN_OUTCOME} (incident {incident})")
-            return FeedError(Condition.BUSY, f"the store is not available; try again later (incident {incident})")
-        log.error("request_failed", operation=operation, incident=incident, exc_info=error)
-        return FeedError(Condition.INTERNAL, f"internal error (incident {incident})")
+        else:
+            failure = FeedError(Condition.INTERNAL, "internal error")
+            log.error("request_failed", operation=operation, incident=incident, exc_info=error)
+        return FeedError(failure.condition, f"{failure.text} (incident {incident})")
 
     def _on_presence(self, element: Element) -> bool | StanzaWork:
         """Starts the requests of a presence."""

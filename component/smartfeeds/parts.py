@@ -1,4 +1,4 @@
-"""What runs in a service, by its type: how features, and handlers over HTTP, get what another feature runs."""
+"""The running objects of a service by type, through which features and HTTP handlers reach those of other features."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""What happened lately, in memory: rates of the last minute, the last 24 hours by minutes, warnings and errors.
+"""The recent activity, in memory: rates of the last minute, the last 24 hours by minutes, warnings and errors.
 
 Everything here is bounded and is lost when the process ends.
 """

@@ -161,9 +161,9 @@ ProcessCollector(namespace="smartfeeds", registry=REGISTRY)  # memory, processor
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReading:
-    """What the deliveries to one kind of consumers do. `running` counts deliveries, `retrying` the consumers that wait
-    for their next attempt and `stopped` those that the service has given up. `lag_s` is the longest time that a
-    consumer has had something to receive. The other numbers count since the start."""
+    """The state and the counts of the deliveries to one kind of consumers. `running` counts deliveries, `retrying` the
+    consumers that wait for their next attempt and `stopped` those that the service has given up. `lag_s` is the longest
+    time that a consumer has had something to receive. The other numbers count since the start."""
 
     kind: str
     running: Annotated[int, "smartfeeds_deliveries_running", "Deliveries that run"]
@@ -192,8 +192,8 @@ class DeliveryReading:
 
 @dataclass(frozen=True, slots=True)
 class BacklogReading:
-    """What all feeds still have to send, read from the store every 15 seconds. Every process of one database reads the
-    same values, so a dashboard shows their maximum and not their sum."""
+    """The changes that all feeds have not sent, read from the store every 15 seconds. Every process of one database
+    reads the same values, so a dashboard shows their maximum and not their sum."""
 
     unpushed_feeds: Annotated[
         int,

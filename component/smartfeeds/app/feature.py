@@ -1,4 +1,4 @@
-"""What a feature is: a folder of `features/`, and one value of this type that says what it brings."""
+"""The type of a feature: a folder of `features/` and one value, which lists the tables and functions of the feature."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What features that operate the process work with.
+    """The control of the process, for features that operate it.
 
     `stop` ends it; its parameter is true for a restart. `spawn` runs a coroutine as a task of this name, and returns
     the function that cancels it. `readings` returns the counts of the kernel at this moment, and `recent` has those of
@@ -107,12 +107,13 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a feature does in a running service."""
+    """The objects and tasks of a feature in a running service."""
 
     duties: tuple[tuple[str, CoroutineFunction], ...] = ()
-    """What one process at a time does, with names. A function is called again whenever this process takes it over."""
+    """The named tasks that one process at a time runs. A function is called again whenever this process takes it
+    over."""
     tasks: tuple[tuple[str, CoroutineFunction], ...] = ()
-    """What every process does, with names."""
+    """The named tasks that every process runs."""
     parts: tuple[object, ...] = ()
     """For other features and for handlers over HTTP, by their type."""
     clients: tuple["AbstractAsyncContextManager[object]", ...] = ()
@@ -130,9 +131,9 @@ class Running:
     leave: CoroutineFunction | None = None
     """Called at the end, after the last response."""
     stanzas: "StanzaSide | None" = None
-    """What it does with messages and presence."""
+    """Its handlers of messages and presence."""
     push: "PushSide | None" = None
-    """What it knows of recipients of notifications."""
+    """Its knowledge of the recipients of notifications."""
     document_readers: "DocumentReaders | None" = None
     """The documents of the web that the store has to remember (`service.web_documents`)."""
     readings: Callable[[], Iterable[object]] | None = None
@@ -143,20 +144,20 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class StoreSide:
-    """What a feature does with the store, in the service and in commands that open the store."""
+    """The use cases and hooks of a feature, for the service and for commands that open the store."""
 
     use_cases: "UseCases | None" = None
     """The requests that it answers."""
     hooks: "Hooks | None" = None
-    """What it adds to the use cases of the kernel, and its tables."""
+    """Its additions to the use cases of the kernel, and its tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSide:
-    """What a feature does in every running service, also in one without HTTP."""
+    """The tables of a feature for every running service, also for one without HTTP."""
 
     xmpp: "XmppSide | None" = None
-    """What it does over XMPP."""
+    """Its stanzas, commands and service discovery."""
     chat: "ChatTable | None" = None
     """Its commands in chats."""
     resources: "tuple[Resource[Any], ...]" = ()
@@ -167,7 +168,7 @@ class ServiceSide:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What a feature brings to the service.
+    """A feature of the service: its name, and its parts by the time at which they are loaded.
 
     What needs imports is named by a text or returned by a function, which imports it: `smartfeeds --help` imports every
     feature. There is one function for each time of loading: a command that opens the store needs no wires, and a
@@ -191,13 +192,13 @@ class Feature:
     store: Callable[[], StoreSide] = StoreSide
     service: Callable[[], ServiceSide] = ServiceSide
     http: "Callable[[], HttpSide[Any]] | None" = None
-    """What it serves over HTTP."""
+    """Its routes."""
     shows: "Callable[[tuple[Resource[Any], ...]], HttpSide[Any]] | None" = None
-    """What it serves over HTTP of the lists of all features."""
+    """The routes that it makes from the lists of all features."""
     run: Callable[[Host], Running] | None = None
     """Makes what runs, once, before the start, and after what the features in `needs` run."""
     row_readers: "Callable[[], tuple[RowReader, ...]]" = tuple
-    """How its rows are read, for `smartfeeds doctor`."""
+    """The readers of its rows, for `smartfeeds doctor`."""
     group: "Callable[[Settings, FeedService, ChangeNotifier, Spawn], Group] | None" = None
     """Makes this process one of several on a database. At most one feature has it."""
 

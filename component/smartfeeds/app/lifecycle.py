@@ -366,7 +366,7 @@ class App:
         yield from chain.from_iterable(running.readings() for running in self._running if running.readings is not None)
 
     async def _unready(self) -> dict[str, str]:
-        """Why requests cannot be served, by part of the service; empty if they can."""
+        """Returns the reasons why requests cannot be served, by part of the service; none if they can."""
         reasons: dict[str, str] = {}
         try:
             async with asyncio.timeout(READ_S):

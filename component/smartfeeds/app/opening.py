@@ -25,7 +25,7 @@ from smartfeeds.store.sqlite import SqliteStore
 
 
 def policy_of(settings: Settings) -> Policy:
-    """What the settings decide for the service."""
+    """Returns the policy of the service that the settings describe."""
     pubsub, limits = settings.pubsub, settings.limits
     return Policy(
         domain=settings.component.jid,

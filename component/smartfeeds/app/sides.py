@@ -1,4 +1,4 @@
-"""What the kernel and all features do over XMPP and in chats, joined, and their lists."""
+"""Joins the tables of the kernel and of all features: lists, XMPP, and commands in chats."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def all_resources() -> tuple[Resource[Any], ...]:
 
 
 def xmpp_side() -> XmppSide:
-    """Returns what the kernel and all features do over XMPP."""
+    """Returns the joined tables of the kernel and all features for XMPP."""
     lists = XmppSide(commands=commands_of(all_resources()))
     sides = (feature.service().xmpp for feature in FEATURES)
     return joined([KERNEL, lists, *(side for side in sides if side is not None)])

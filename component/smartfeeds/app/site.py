@@ -1,4 +1,5 @@
-"""What the kernel and all features serve over HTTP. A service without HTTP does not import it, nor aiohttp's server."""
+"""Makes the site from the routes of the kernel and of all features. A service without HTTP does not import it, nor
+aiohttp's server."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any

@@ -1,1 +1,1 @@
-"""What chat commands are, whichever part of the service brings them."""
+"""The types of chat commands, which the kernel and features share."""

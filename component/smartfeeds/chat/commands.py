@@ -58,11 +58,11 @@ class Chat(Protocol):
 
     @property
     def actor(self) -> Jid:
-        """Whose rights count."""
+        """The user or room whose rights the command has."""
 
     @property
     def author(self) -> Jid | None:
-        """Who wrote."""
+        """The sender of the message, None in a room that does not prove it."""
 
     @property
     def texts(self) -> Texts:
@@ -116,7 +116,7 @@ class Chat(Protocol):
 
 
 class Rights(Enum):
-    """Who may use a command in a room, and whose rights it has."""
+    """The occupants of a room who may use a command, and the rights that the command has."""
 
     READ = "everybody, with the rights of the room"
     ROOM = "owners and admins of the room, with the rights of the room"

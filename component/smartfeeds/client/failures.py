@@ -1,4 +1,4 @@
-"""Which failures of a request a follower may retry, and the error that reports a page that did not arrive."""
+"""The failures of a request that a follower may retry, and the error for a page that did not arrive."""
 
 from smartfeeds.client.errors import AnswerError, RequestTimeoutError
 from smartfeeds.client.events import DelayedPageRequest

@@ -79,7 +79,7 @@ class Proof:
 
 
 class FollowOptions(TypedDict, total=False):
-    """How to follow a feed. All options may be left out.
+    """The options of a follower, all optional.
 
     `smart=False` keeps a node without parameters as it is: the follower then sees a deletion only when it is pushed.
 

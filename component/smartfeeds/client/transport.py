@@ -178,10 +178,9 @@ def parse_server(text: str) -> tuple[str, int]:
 
 
 class ConnectOptions(TypedDict, total=False):
-    """How to connect: `server` is a host and a port, such as `"127.0.0.1:5222"`; without it, the DNS records of the
-    account's domain name them. `plaintext=True` allows a connection without TLS: for a server on the same machine only.
-    `ca_certs` is a file of certificates to trust in place of the system's.
-    """
+    """The options of a connection. `server` is a host and a port, such as `"127.0.0.1:5222"`; without it, the DNS
+    records of the account's domain name them. `plaintext=True` allows a connection without TLS: for a server on the
+    same machine only. `ca_certs` is a file of certificates to trust in place of the system's."""
 
     server: tuple[str, int] | str | None
     plaintext: bool

@@ -45,7 +45,7 @@ _CLOSED = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one actor may do on one node (`service.context.access_of`). `rights` are those of the affiliation.
+    """The access of one actor to one node (`service.context.access_of`). `rights` are those of the affiliation.
 
     `may_publish`: the affiliation or the publish model lets the actor publish (xep-map 132). `may_read`: there is no
     `reading_error`.
@@ -94,7 +94,8 @@ class Access:
 
     @property
     def reading_error(self) -> FeedError | None:
-        """Why the actor may not retrieve items or receive events, or None if it may (xep-map 181, 184, 185)."""
+        """The error for an actor who may not retrieve items or receive events, None if it may (xep-map 181, 184,
+        185)."""
         read, model = self.rights.read, self.options.access_model
         if read is False:
             return FeedError(Condition.FORBIDDEN)
@@ -114,8 +115,8 @@ class Access:
 
     @property
     def history_error(self) -> FeedError | None:
-        """Why the actor may not have sync data, or None if it may: a node that hides its publishers has them for its
-        owners and publishers only.
+        """The error for an actor who may not receive sync data, None if it may. A node that hides its publishers sends
+        them to its owners and publishers only.
 
         Sync data name the publishers of changes from before the node hid them. The names cannot be replaced, because
         mirrors have the old names and would merge a renamed change as a conflict.

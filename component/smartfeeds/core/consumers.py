@@ -118,7 +118,7 @@ class SentBatch(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """What the consumers of all feeds still have to receive. A time is None where nothing waits.
+    """The changes that the consumers of all feeds have not received. A time is None where nothing waits.
 
     `unpushed_feeds` counts feeds with items or events that were not notified over XMPP; `unpushed_us` is the time of
     the oldest of them. `followers_behind` counts the other consumers with items above their marks, and `held_us` is the

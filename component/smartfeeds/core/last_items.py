@@ -1,4 +1,4 @@
-"""Which newest items were sent to which resources a short time ago, so that they are not sent again."""
+"""A memory of the newest items that resources have received a short time ago, so that they are not sent again."""
 
 from collections import Counter, OrderedDict
 

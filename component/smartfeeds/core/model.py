@@ -47,7 +47,7 @@ NO_OPTIONS: FormFields = MappingProxyType({})
 
 
 class IndexState(Enum):
-    """What the filter index has of the items of a node."""
+    """The state of the filter index of a node."""
 
     UNREAD = "unread"  # nothing: nobody has read a filtered view of the node, so it is not indexed
     BEHIND = "behind"
@@ -201,9 +201,8 @@ class Mark:
 
 
 class PushStart(NamedTuple):
-    """Where the next notifications of a node begin: the canonical views in state subscribed, the marks of the push by
-    order, the first events to send, and the version of the block lists.
-    """
+    """The start of the next notifications of a node: the canonical views in state subscribed, the marks of the push by
+    order, the first events to send, and the version of the block lists."""
 
     views: list[str]
     marks: Mapping[Order, Mark]

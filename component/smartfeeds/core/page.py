@@ -24,7 +24,7 @@ class ResultSetRequest:
 
 @dataclass(frozen=True, slots=True)
 class PagePlan:
-    """What to read: `limit` items of the view between two positions (texts, None is open).
+    """The plan of a page: `limit` items of the view between two positions (texts, None is open).
 
     `newest` reads them from the newer end; `offset` items at that end are skipped. `descending` reverses the page
     (XEP-0413). `always_result_set` is false if the response needs no result set when the page is the whole view.

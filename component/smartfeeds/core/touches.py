@@ -1,4 +1,5 @@
-"""What a request will look up, so that a store can read it for a whole batch at once (`store.base.Store`)."""
+"""The look-ups that a request will make, so that a store can make those of a whole batch at once
+(`store.base.Store`)."""
 
 from typing import NamedTuple
 

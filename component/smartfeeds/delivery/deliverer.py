@@ -1,4 +1,5 @@
-"""What the delivery mechanism and a kind of consumers agree on: positions, outcomes, and the rules of a kind."""
+"""The interface between the delivery mechanism and a kind of consumers: positions, outcomes, and the rules of a
+kind."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

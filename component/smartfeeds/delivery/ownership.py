@@ -1,4 +1,5 @@
-"""Which work this process does: it owns shards, and a process with a database of its own owns all of them.
+"""The ownership of shards, which decides the work of this process. A process with a database of its own owns all of
+them.
 
 A feature may divide the shards between several processes (docs/scaling.md).
 """

@@ -217,7 +217,7 @@ def read_meta(payload: bytes, *, texts: bool = True) -> EntryMeta:
 
 
 def _plain_values(children: Iterable[tuple[str, str, str]], *, texts: bool) -> list[tuple[str, str]] | None:
-    """What `_values` reads, from the children of a plain entry. None if the type of a text needs a tree."""
+    """Returns the values of `_values` from the children of a plain entry, None if the type of a text needs a tree."""
     # Most values have no reference, and the calls of two short functions for each would take a tenth of the time.
     values: list[tuple[str, str]] = []
     unread = dict(_TEXTS) if texts else {}

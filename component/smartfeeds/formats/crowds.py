@@ -40,7 +40,8 @@ _BEGINNINGS = (
 
 
 def crowd_fault(data: bytes) -> str:
-    """Why XML that is based on ASCII is not parsed; empty where no element has more than TAG_ATTRIBUTES attributes."""
+    """Returns the reason not to parse XML that is based on ASCII, "" if no element has more than TAG_ATTRIBUTES
+    attributes."""
     at = data.find(b"<") if data.count(b"=") > TAG_ATTRIBUTES else -1
     while at >= 0:
         # A tag has no "<" in it, so the tags from here to the last "<" in reach are too short. To match each of them

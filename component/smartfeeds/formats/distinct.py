@@ -26,7 +26,8 @@ WEB: Final = re.compile(r"^https?://(?:www\.)?", re.IGNORECASE)
 
 
 class EntryWords(NamedTuple):
-    """What an entry says: title and text, or digests of them, and the time of publication. "" and None are unknown."""
+    """The words of an entry: title and text, or digests of them, and the time of publication. "" and None are
+    unknown."""
 
     title: str = ""
     text: str = ""

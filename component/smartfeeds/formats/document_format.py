@@ -1,4 +1,4 @@
-"""What a format of documents is: one value, which is in the module of the format and has a line in a table.
+"""The type of a format of documents. Each format is one value, in the module of the format, with a line in a table.
 
 The kernel has a table (`kernel_formats`), and so may each feature. `app.documents` joins them.
 """

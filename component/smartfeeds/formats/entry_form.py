@@ -21,7 +21,7 @@ _NAME, _URI = f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri"
 
 @dataclass(frozen=True, slots=True)
 class WrittenFields:
-    """What a form shows. `kind` says how `text` is meant; `link` is the address that the title leads to. `files` are
+    """The fields of a form. `kind` is the type of `text`; `link` is the address that the title leads to. `files` are
     the enclosures."""
 
     title: str = ""

@@ -32,7 +32,7 @@ NO_DETAILS = FeedDetails("", NO_CHANNEL)
 
 
 def head_of(document: FeedDocument, updated_us: int) -> FeedHead:
-    """What a document says of the feed; `updated_us` is the time where it does not say when it was changed. A feed
+    """Returns the head of the feed in a document; `updated_us` is the time of change if the document has none. A feed
     without an id gets one of its address or its title."""
     channel = document.channel or NO_CHANNEL
     feed_id = next((text for text in (document.id, document.link) if is_uri(text)), "")
@@ -55,7 +55,8 @@ def title_of(node: Node) -> str:
 def head_of_node(
     node: Node, base_url: str, entry_prefix: str, hub: str = "", cloud: OwnCloud | None = None
 ) -> FeedHead:
-    """What documents say of one of our feeds. `base_url` is the address of the feed in the view of the document.
+    """Returns the head of one of our feeds for documents. `base_url` is the address of the feed in the view of the
+    document.
 
     The hub and the cloud of an imported feed notify of that feed, not of this one; `hub` and `cloud` are our own, ""
     and None for none.

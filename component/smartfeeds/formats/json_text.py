@@ -104,7 +104,7 @@ def looks_like_json(data: bytes) -> bool:
 
 
 def json_feed_start(data: bytes) -> int:
-    """Where a JSON Feed begins behind a message of its server or a call of a function, or -1."""
+    """Returns the offset at which a JSON Feed begins, behind a message of its server or a call of a function, or -1."""
     match = _FEED_START.search(data, 0, _LEAD_BYTES)
     if match is None or _LEAD_TAGS.search(data, 0, match.start()) or data.find(_FEED_MARK, match.start()) < 0:
         return -1

@@ -129,7 +129,7 @@ def _repaired(data: bytes, error: etree.XMLSyntaxError, warnings: list[str]) -> 
 
 
 def _recovered(data: bytes, error: etree.XMLSyntaxError, warnings: list[str]) -> Element:
-    """What libxml2 makes of a document that nothing else could repair."""
+    """Returns the tree that libxml2 recovers from a document that no repair could fix."""
     CrowdCheck("utf-8").feed(data)
     try:
         root = parse_xml(data, etree.XMLParser(encoding="utf-8", recover=True, **STRICT_OPTIONS))

@@ -19,7 +19,7 @@ _NEXT: Final = "next"
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """What a document says of older entries. `older` is the address of the next older document, "" if there is none.
+    """The links of a document to older entries. `older` is the address of the next older document, "" if there is none.
 
     `older_is_archive`: that document never changes. `complete`: the document has all entries of the feed.
     """

@@ -102,7 +102,7 @@ def root_refusal(root: Element) -> FormatError:
 
 
 def _message_in(root: Element) -> str:
-    """What an error document says, as those of S3 do."""
+    """Returns the message of an error document, such as those of S3."""
     texts = (html_text(str(node.text or "")) for node in root.iter() if str(node.tag).lower() in ("code", "message"))
     text = next(filter(None, texts), "")
     return f": {text[:_SHOWN]}" if text else ""

@@ -1,4 +1,4 @@
-"""What is repaired in the text of a feed that is not well-formed XML, before its tags are looked at.
+"""Repairs the text of a feed that is not well-formed XML, before its tags are read.
 
 Each row of `REPAIRS` repairs one kind of fault and has the note about it. `loader` tries them in their order, and
 stops as soon as a strict parser accepts the document. All of them take a time that is linear in the text.
@@ -100,7 +100,8 @@ class Repair(NamedTuple):
 
 
 def feed_start(text: str) -> int:
-    """Where the root element of a feed begins, or -1. Before it there may be messages of the server, but no page."""
+    """Returns the offset at which the root element of a feed begins, or -1. Before it there may be messages of the
+    server, but no page."""
     for match in _HEAD.finditer(text):
         if match["doctype"] is not None and match[2]:
             return -1

@@ -381,7 +381,7 @@ def _extensions(entry: Entry, losses: list[FormatLoss]) -> list[bytes]:
 
 
 def _conflict(data: bytes, entry: Entry) -> str:
-    """Why an element cannot stand in an RSS item, or ""."""
+    """Returns the reason why an element cannot stand in an RSS item, "" if it can."""
     tag = xml.parse_stored(data).tag
     namespace, _, local = tag.removeprefix("{").rpartition("}")
     if tag == CONTENT_ENCODED:

@@ -25,8 +25,8 @@ _ADDRESSES = frozenset({"href", "src", "cite", "action", "data", "poster", "long
 
 
 def inner_html(node: Element, base: str) -> str:
-    """What is in the div of a text construct, as HTML; `base` is in force at the construct. A div that says more (a
-    class, a language) stays."""
+    """Returns the content of the div of a text construct as HTML; `base` is in force at the construct. A div that says
+    more (a class, a language) stays."""
     inner = next(iter(node), None)
     beside = (node.text or "") + (inner.tail or "" if inner is not None else "")
     plain = inner is not None and inner.tag in (_DIV, "div") and set(inner.attrib) <= {XML_BASE}

@@ -1,4 +1,5 @@
-"""Who sends a request: the interface of the feature that recognises users, and a service without one.
+"""The authentication of requests: the interface of the feature that recognises users, and the anonymous service without
+one.
 
 Without it everybody is anonymous: feeds that are open to all can be read, and nothing can be changed over HTTP.
 """

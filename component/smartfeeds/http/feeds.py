@@ -172,8 +172,8 @@ class FeedUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FeedWriting:
-    """How feeds are written: `encoder` writes the pages of pulls, `documents` the documents for readers, and `pages`
-    the pages for browsers. `forms` are the representations, and `links` what features add to them."""
+    """The writers of feeds. `encoder` writes the pages of pulls, `documents` the documents for readers, and `pages` the
+    pages for browsers. `forms` are the representations, and `links` what features add to them."""
 
     encoder: Encoder
     forms: FeedForms
@@ -394,7 +394,7 @@ class Feeds:
         return headers
 
     def _wait_s(self, call: HttpCall, request: FeedRequest, timeout_s: int | None) -> int:
-        """How long to hold the pull when it has no items (A-11)."""
+        """Returns the seconds for which the pull is held if it has no items (A-11)."""
         query = request.place.query
         if call.method == "HEAD" or request.reader or query.until is not None or query.max == "0":
             return 0

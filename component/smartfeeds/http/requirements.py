@@ -1,4 +1,4 @@
-"""What a feed says of itself to programs that know HTTP only (Smart Feeds, Feed Requirements: SF-112 to SF-114).
+"""The description of a feed for programs that only use HTTP (Smart Feeds, Feed Requirements: SF-112 to SF-114).
 
 Over XMPP the same is in disco#info (`xmpp/disco.py`).
 """

@@ -248,7 +248,7 @@ class HttpListener:
 
 
 def bind_failure(listen: str, error: OSError) -> str:
-    """Why the address HOST:PORT cannot be bound, and what to do."""
+    """Returns the error for an address HOST:PORT that cannot be bound, with advice."""
     if isinstance(error, socket.gaierror):
         return f"cannot bind {listen}, the host name is unknown ({error.strerror}); use an address of this machine"
     # asyncio puts the address and the reason into strerror.
@@ -264,7 +264,7 @@ _BIND_FAILURES = {
 
 
 def _files(count: int) -> int:
-    """How many files this process may have open, after it has raised its limit to `count` if possible."""
+    """Raises the limit of open files to `count` if possible, and returns the limit in force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < count:
         soft = count if hard == resource.RLIM_INFINITY else min(count, hard)

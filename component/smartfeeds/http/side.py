@@ -1,4 +1,4 @@
-"""What a part of the service serves over HTTP, as a value: its routes, and the objects that hold their handlers.
+"""The HTTP side of a part of the service, as a value: its routes, and the objects that hold their handlers.
 
 The kernel has one, and so has each feature. The router, and the OpenAPI document, are made from all of them. A new
 route needs an `Operation` and a handler in its own module, and a line in the table of its part. The order of the routes
@@ -45,9 +45,9 @@ class Backend:
 
 @dataclass(frozen=True, slots=True)
 class SiteTools(Backend):
-    """What handlers work with. `perform` answers requests that change something, which are finished even if their
-    client disconnects. `authenticator` recognises users. `publish` publishes the item that its second parameter reads
-    of a request. `openapi` returns the OpenAPI document."""
+    """The tools of handlers. `perform` answers requests that change something, which are finished even if their client
+    disconnects. `authenticator` recognises users. `publish` publishes the item that its second parameter reads of a
+    request. `openapi` returns the OpenAPI document."""
 
     perform: Handle
     authenticator: Authenticator

@@ -78,7 +78,7 @@ PARSER_LIMITS: Final[ParserLimits] = {
 
 
 def header_fault(response: aiohttp.ClientResponse) -> str:
-    """Why the header of a response is not accepted, "" if it is."""
+    """Returns the reason why the header of a response is not accepted, "" if it is."""
     total_bytes = 0
     for name, value in response.raw_headers:
         size_bytes = len(name) + len(value)
@@ -90,7 +90,7 @@ def header_fault(response: aiohttp.ClientResponse) -> str:
 
 
 def parser_fault(error: aiohttp.ClientResponseError) -> str:
-    """Why the parser did not accept a response, without what the server sent."""
+    """Returns the reason why the parser rejected a response, without text of the server."""
     if error.message.startswith(_TOO_MANY):
         return _over("it has", MAX_FIELDS, "headers")
     if error.message.startswith(_TOO_LONG):

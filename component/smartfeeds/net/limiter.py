@@ -89,7 +89,7 @@ class _Place:
 
 
 class _Host:
-    """What is known of one host. Times are those of the limiter's clock."""
+    """The turns and the pause of one host. Times are those of the limiter's clock."""
 
     __slots__ = ("paused_until_s", "quick", "slots", "spent_until_s", "users")
 
@@ -136,7 +136,7 @@ class HostLimiter:
         self._sweep_at = _SWEEP_HOSTS
 
     def __len__(self) -> int:
-        """How many hosts it remembers."""
+        """The number of hosts in memory."""
         return len(self._hosts)
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What running parts of the service know of the recipients of notifications, as a value."""
+"""The knowledge of running parts of the service about the recipients of notifications, as a value."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ _UNKNOWN = _UnknownPresence()
 
 @dataclass(frozen=True, slots=True)
 class PushSide:
-    """What a running part knows. `explain` is for people who read chat."""
+    """The knowledge of a running part. `explain` is for people who read chat."""
 
     availability: AvailabilityReader = _UNKNOWN
     interests: InterestReader = _UNKNOWN
@@ -75,7 +75,7 @@ class PushSide:
 
 
 def joined_push(sides: Iterable[PushSide]) -> PushSide:
-    """Returns what several parts know as one. At most one part knows each thing."""
+    """Joins the knowledge of several parts. At most one part knows each thing."""
     parts = tuple(sides)
     return PushSide(
         next((part.availability for part in parts if part.availability is not _UNKNOWN), _UNKNOWN),

@@ -1,4 +1,4 @@
-"""What a person or a room follows by chat: subscriptions whose items the bot delivers.
+"""The follows of persons and rooms by chat: subscriptions whose items the bot delivers.
 
 Such a subscription is an ordinary one, made by the ordinary use case, so access, limits, approval and the owner's list
 hold for it. The option `CHAT` marks it. The subscriber's clients receive no notifications beside the chat, unless one

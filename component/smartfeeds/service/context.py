@@ -1,4 +1,5 @@
-"""What a use case has besides the transaction: the policy, the time, new ids, and the node that a name stands for.
+"""The context of a use case besides the transaction: the policy, the time, new ids, and the node that a name stands
+for.
 
 A use case is a function `(tx, context, request) -> answer`. It runs in the store's thread, so it must not await, log
 or use anything but its arguments. This module also resolves node names (XEP-0060, SF-086) for actors and operators.

@@ -456,8 +456,8 @@ def _indexed(node_no: int, work: Callable[[WriteTx, Context], T | MoreSteps[T] |
 
 
 class _Kind(NamedTuple):
-    """What a type of request looks up: `counts` and `subscribes` against a quota, the live `node` of its name, and its
-    one item, or the items of its page."""
+    """The look-ups of a type of request: `counts` and `subscribes` against a quota, the live `node` of its name, and
+    its one item, or the items of its page."""
 
     counts: bool
     subscribes: bool

@@ -1,4 +1,4 @@
-"""What features add to the use cases of the kernel: the few hooks that run in its transactions."""
+"""The hooks of features in the use cases of the kernel, which run in its transactions."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -107,7 +107,7 @@ async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Fee
 
 
 def texts_of(document: FeedDocument) -> tuple[FormFields, list[str]]:
-    """What a document says of its feed, by option of the node, and notes for people on what was cut or left out."""
+    """Returns the description of the feed in a document, by option of the node, and notes for people on losses."""
     details = dump_details(document)
     language = document.channel.language if document.channel is not None else ""
     texts = {"title": document.title, "description": document.description}

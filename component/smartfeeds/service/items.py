@@ -36,7 +36,7 @@ class ItemState(NamedTuple):
 
 
 def item_tag(item: Item) -> str:
-    """What changes with every change of an item, and with nothing else; other items of the node never have it.
+    """Returns a tag that changes with every change of an item, and with nothing else. No other item of the node has it.
 
     A tombstone has one too, and a node that is made anew gives out others.
     """

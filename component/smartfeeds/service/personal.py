@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class JidUse(Enum):
-    """How a column may hold the JID of a person, and what an erasure does with it."""
+    """The kinds of columns with the JID of a person, and the effect of an erasure on each."""
 
     OWN = "the use cases of the erasure change it (features/privacy/erasing.py, `Personal.erase`)"
     ROW = "the row is the person's, and is removed at once"
@@ -64,7 +64,7 @@ class Personal:
 
 @dataclass(frozen=True, slots=True)
 class PersonalData:
-    """What the kernel and all features have."""
+    """The personal data of the kernel and of all features."""
 
     parts: tuple[Personal, ...]
     tables: Mapping[str, PersonalTable] = field(init=False)

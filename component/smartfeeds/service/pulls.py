@@ -196,7 +196,8 @@ def page_between(
 
 
 def _count(tx: ReadTx, node: Node, view: View) -> int | None:
-    """How many items the view has, None if counting them takes too long. A node knows the number of its items."""
+    """Returns the number of items of the view, None if counting them takes too long. A node knows the number of its
+    items."""
     if view.filtered:
         return tx.bounded_count(node.node_no, view)
     return node.live if view.hides_tombstones else node.total

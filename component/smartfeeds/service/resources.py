@@ -110,8 +110,8 @@ class Filter(NamedTuple):
 
 
 class Choice(NamedTuple, Generic[E]):
-    """How forms ask for an entry: the field with its label, and `option`, which returns value and text of an entry.
-    `newest`: the newest entries come first."""
+    """The field of a form that selects an entry: its name and label, and `option`, which returns value and text of an
+    entry. `newest`: the newest entries come first."""
 
     var: str
     label: str
@@ -144,7 +144,7 @@ class Form:
 
 
 class Outcome(NamedTuple):
-    """What an action has done: `note` for forms; for pages the key of the message and the path of the next page ("" for
+    """The result of an action: `note` for forms; for pages the key of the message and the path of the next page ("" for
     the same one), or a secret text, which no other page can show; and `body`, the object that programs get."""
 
     note: str = ""
@@ -173,7 +173,8 @@ class ActionRoute(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What users do with a list or an entry of it. `perform` receives the fields of a form or of an object of JSON.
+    """An action of users on a list or on an entry of it. `perform` receives the fields of a form or of an object of
+    JSON.
 
     `title` and `audience` are those of an ad-hoc command for one entry, `NAME-NOUN`. In a page `button` is shown in
     each row and sends the member `key`; `for_admins` shows it only to admins. `form` returns a form below the table.

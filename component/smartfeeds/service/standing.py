@@ -1,4 +1,5 @@
-"""What a user may administer: the service, its own nodes, or nothing. Each request of administration checks it."""
+"""The administrative rights of a user: over the service, its own nodes, or nothing. Each request of administration
+checks it."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -20,8 +21,8 @@ class GetStanding(Request):
 
 @dataclass(frozen=True, slots=True)
 class Standing(Answer):
-    """What a user may administer: the service, nodes that it owns, new nodes. `restarts`: a process manager starts the
-    service again after a restart command."""
+    """The administrative rights of a user: over the service, nodes that it owns, new nodes. `restarts`: a process
+    manager starts the service again after a restart command."""
 
     admin: bool
     owner: bool
@@ -50,7 +51,7 @@ class Audience(Enum):
 
 
 def get_standing(tx: ReadTx, context: Context, request: GetStanding) -> Standing:
-    """What the actor may administer."""
+    """Returns the administrative rights of the actor."""
     bare = request.actor.bare_text
     owner = bool(tx.affiliations_of(bare, KeyRange(1), kind=Affiliation.OWNER))
     creator = may_create(context, request.actor)

@@ -147,7 +147,7 @@ def settle(future: "asyncio.Future[Any]", result: object, error: BaseException |
 
 
 class OpenMode(Enum):
-    """How a store is opened.
+    """The mode in which a store is opened.
 
     Only a service and `db upgrade` change the schema: a command of a newer version must not change it under a running
     service of an older version.

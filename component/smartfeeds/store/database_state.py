@@ -1,4 +1,4 @@
-"""What a database server says about its load and its standbys, for metrics (docs/postgres.md)."""
+"""The load and the standbys of a database server, for metrics (docs/postgres.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a transaction has read before its works ask for it.
+"""The rows that a transaction has read before its works ask for them.
 
 A write may rely on it because the nodes are locked, a read because it sees one snapshot. What the works of a
 transaction change is removed here.

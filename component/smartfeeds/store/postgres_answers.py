@@ -1,4 +1,4 @@
-"""How long a connection to PostgreSQL waits for an answer, and how it ends when none comes.
+"""Limits the time for which a connection to PostgreSQL waits for an answer, and ends the connection after it.
 
 The server enforces `statement_timeout`, and the kernel of the server acknowledges what a stopped server receives. So
 neither helps when the server hangs, and the thread of the connection would wait for ever. Another thread shuts the
@@ -50,7 +50,7 @@ class AnswerSocket:
 
     @property
     def silence_s(self) -> float:
-        """How long the connection waits for an answer, 0 if it waits for none."""
+        """The time for which the connection has waited for an answer, 0 if it waits for none."""
         asked_s = self._asked_s
         return 0.0 if asked_s is None else time.monotonic() - asked_s
 

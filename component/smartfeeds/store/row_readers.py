@@ -1,4 +1,5 @@
-"""How the rows of tables are read. The service leaves damaged rows out of lists, and `smartfeeds doctor` names them."""
+"""The readers of the rows of tables. The service leaves damaged rows out of lists, and `smartfeeds doctor` names
+them."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple

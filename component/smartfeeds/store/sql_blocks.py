@@ -1,4 +1,4 @@
-"""Who may not use the service, in SQL (`core.blocklist`). Every request begins with this look-up."""
+"""The block lists in SQL (`core.blocklist`). Every request begins with this look-up."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from smartfeeds.store.sql_tallies import BLOCKS
 
 
 class BlockReads(NodeReads):
-    """The part of ReadTx for who may not use the service."""
+    """The part of ReadTx for block lists."""
 
     def blocks_version(self) -> int:
         """Returns a number that grows with each change of what `refusal` depends on; 0 if nobody was ever refused."""
@@ -57,7 +57,7 @@ class BlockReads(NodeReads):
 
 
 class BlockWrites(NodeWrites, BlockReads):
-    """The part of WriteTx for who may not use the service."""
+    """The part of WriteTx for block lists."""
 
     def _hold_blocks(self) -> None:
         # Without the lock, a process on PostgreSQL could commit an item of a person behind the erasure of this person.

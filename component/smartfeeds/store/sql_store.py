@@ -1,4 +1,5 @@
-"""What the stores of both engines share: the queues of works, and how a work is read, written and indexed."""
+"""The common part of the stores of both engines: the queues of works, and the reading, writing and indexing of a
+work."""
 
 import asyncio
 from collections.abc import Callable

@@ -26,7 +26,8 @@ _SCATTERED = f"SELECT name, slot, value FROM tally WHERE slot <> {GATHERED} ORDE
 
 
 class PersonCount(NamedTuple):
-    """What a quota limits. `of` is the prefix of the tally names of bare JIDs, `of_domain` that of domains."""
+    """The counts that a quota limits. `of` is the prefix of the tally names of bare JIDs, `of_domain` that of
+    domains."""
 
     of: str
     of_domain: str

@@ -1,4 +1,4 @@
-"""What the filter index remembers of the versions that an item has had (`core.view.Standing`).
+"""The past versions of an item in the filter index (`core.view.Standing`).
 
 Each facet has its states (`rows.STATES`), and each version its document of tokens. Versions beyond `STATES` are joined
 into one. A joined version matches every view that any of its versions matches. So no item that has left a view is

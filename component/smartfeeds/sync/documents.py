@@ -60,7 +60,7 @@ class FeedFormat(Enum):
 
 
 class PieceKind(Enum):
-    """How the merge treats an item of a document."""
+    """The treatment of an item of a document by the merge."""
 
     SYNCED = "synced"
     PLAIN = "plain"
@@ -81,7 +81,7 @@ class DocumentPiece:
 
     @property
     def kind(self) -> PieceKind:
-        """How the merge treats the item."""
+        """The treatment of the item by the merge."""
         if self.reason:
             return PieceKind.REFUSED
         return PieceKind.PLAIN if self.sync_item is None else PieceKind.SYNCED

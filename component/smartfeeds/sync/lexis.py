@@ -1,4 +1,4 @@
-"""How each dialect writes numbers, booleans and times (FeedSync 2.1, 2.4, 2.5; SSE 1.2, 2.3)."""
+"""The spelling of numbers, booleans and times in each dialect (FeedSync 2.1, 2.4, 2.5; SSE 1.2, 2.3)."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -36,7 +36,7 @@ class OutlineRow(NamedTuple):
 
     @property
     def order_us(self) -> int:
-        """When the item came to its place."""
+        """The time at which the item came to its place."""
         return self.created_us if self.place is None else self.modified_us
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class StoreAccess(Enum):
-    """How a request uses the store."""
+    """The access of a request to the store."""
 
     READ = "read"
     """The request only reads. It runs together with other reads of its sender."""

@@ -126,7 +126,7 @@ class RequestHandler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RouterTools:
-    """What the router works with, and its limit.
+    """The tools of the router, and its limit.
 
     `session_key` signs the ids of ad-hoc sessions (`command_sessions`). `observe` receives the operation, its outcome
     (ok or a condition) and its duration in seconds. A response above `answer_limit_bytes` is replaced by an error,

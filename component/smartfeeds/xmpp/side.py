@@ -1,5 +1,4 @@
-"""What a part of the service does over XMPP, as a value: the stanzas that it reads, its responses, commands and
-features.
+"""The XMPP side of a part of the service, as a value: the stanzas that it reads, its responses, commands and features.
 
 The kernel has one, and so has each feature. `StanzaRouter` and `Disco` work on all of them joined.
 """

@@ -1,4 +1,4 @@
-"""What a running part of the service does with messages and presence, as a value (xep-map 14, 241).
+"""The handlers of messages and presence of a running part of the service, as a value (xep-map 14, 241).
 
 The kernel has one, and so has each running feature. `StanzaRouter`, `Disco` and the letters between processes work on
 all of them joined.

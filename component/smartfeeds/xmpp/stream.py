@@ -68,7 +68,7 @@ StanzaCallback = Callable[[etree._Element], StanzaOutcome]
 
 @dataclass(frozen=True, slots=True)
 class StreamTools:
-    """What a stream works with, and its limits.
+    """The tools of a stream, and its limits.
 
     `request_bytes` is the size of the largest request, and `bounds` is what may wait. `software_version` answers
     XEP-0092. Several processes may share the domain; `relay` passes stanzas to them.

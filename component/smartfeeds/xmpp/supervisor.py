@@ -42,7 +42,7 @@ ADVICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LinkSharing:
-    """How this process shares the domain with others. `may_connect` returns when it may connect, None if it always may.
+    """The rules by which processes share a domain. `may_connect` returns when it may connect, None if it always may.
     `burst` returns how many pings find a sound link, because the server sends each ping to any link of the domain."""
 
     may_connect: Callable[[], Coroutine[Any, Any, None]] | None = None

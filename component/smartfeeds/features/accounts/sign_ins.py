@@ -29,7 +29,7 @@ _NO_CODE = re.compile(r"[^0-9A-Z]")
 
 
 class SignInState(Enum):
-    """What the user said."""
+    """The response of the user to a request to sign in."""
 
     WAITING = "waiting"
     CONFIRMED = "confirmed"

@@ -1,6 +1,5 @@
-"""What admins read of the store: the admins, the counts of the service and of one user, and all addresses (XEP-0133;
-OPS-060, OPS-063).
-"""
+"""The reads of the store for admins: the admins, the counts of the service and of one user, and all addresses
+(XEP-0133; OPS-060, OPS-063)."""
 
 from dataclasses import dataclass
 
@@ -36,7 +35,7 @@ class GetUserStatistics(Request):
 
 @dataclass(frozen=True, slots=True)
 class UserStatistics(Answer):
-    """What a bare JID and its resources have here. `nodes` are those that it owns, `affiliations` includes these."""
+    """The counts of a bare JID and its resources. `nodes` are those that it owns, `affiliations` includes these."""
 
     nodes: int
     affiliations: int
@@ -48,7 +47,8 @@ class UserStatistics(Answer):
 
 @dataclass(frozen=True, slots=True)
 class CountItems(Request):
-    """How many of the next items a user has published. `jid` is bare; `after_no` is 0 for the first items."""
+    """Counts the items of a user among the next items of the store. `jid` is bare; `after_no` is 0 for the first
+    items."""
 
     jid: str
     after_no: int

@@ -53,8 +53,8 @@ OPTION_LABELS = {name: _LABELS.get(name, OPTIONS[name].label) for name in SHOWN_
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the pages of the administration share: who reads them, where the reader is, and what has just happened.
-    `done` is the message of a success, `problem` that of a failure."""
+    """The context of a page of the administration: the rights of its reader, its path, and the result of the last
+    action. `done` is the message of a success, `problem` that of a failure."""
 
     standing: Standing
     here: str
@@ -218,8 +218,7 @@ class WebAdmin:
 
 
 async def read_view(handle: Handle, service: str, call: HttpCall) -> View:
-    """What a page of the administration shows of its reader. Raises FeedError(FORBIDDEN) for users who administer
-    nothing."""
+    """Returns the context of a page for its reader. Raises FeedError(FORBIDDEN) for users who administer nothing."""
     standing = await ask(handle, GetStanding(call.actor, service), Standing)
     if not (standing.admin or standing.owner or standing.creator):
         raise FeedError(Condition.FORBIDDEN, "you own no feed, and you are no admin of the service")

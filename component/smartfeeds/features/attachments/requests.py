@@ -177,7 +177,7 @@ def summarise(tx: WriteTx, context: Context, target: AttachmentTarget, old: Item
 
 
 def _counted(item: Item | None) -> list[str]:
-    """What the summary counts of an attachment."""
+    """Returns the reactions of an attachment that the summary counts."""
     if item is None or item.deleted or item.damaged:
         return []
     root = payload_of(item.payload).root

@@ -17,7 +17,7 @@ _USUAL = {"post-status": "published", "visibility": "public"}
 
 @dataclass(frozen=True, slots=True)
 class MicropubRequest:
-    """What a client asks for: an action with its parameters, or the properties of a new entry."""
+    """A request of a client: an action with its parameters, or the properties of a new entry."""
 
     properties: Properties
     commands: Mapping[str, Json]

@@ -25,7 +25,7 @@ STEP = 200  # rows that one transaction removes
 
 @dataclass(frozen=True, slots=True)
 class GetWriting(NodeRequest):
-    """What the actor may write in a node."""
+    """Asks for the rights of the actor to write in a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PlanUpload(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class UploadPlan(Answer):
-    """How many bytes the actor may still store."""
+    """The number of bytes that the actor may still store."""
 
     left_bytes: int
 

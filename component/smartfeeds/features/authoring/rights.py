@@ -1,4 +1,4 @@
-"""What users may write in a feed, for the pages that link to the forms for entries."""
+"""The rights of users to write in a feed, for the pages that link to the forms for entries."""
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.token import TokenScope, covers
@@ -18,14 +18,14 @@ def entry_forms(handle: Handle, service: str) -> EntryForms:
 
 
 class WriterRights:
-    """Reads what users may write. `service` is the address of the service."""
+    """Reads the rights of users to write. `service` is the address of the service."""
 
     def __init__(self, handle: Handle, service: str) -> None:
         self._handle = handle
         self._service = service
 
     async def writing(self, call: HttpCall) -> Writing | None:
-        """What the user may write in the feed of a page. Raises FeedError."""
+        """Returns the rights of the user to write in the feed of a page, None without any. Raises FeedError."""
         if call.token is None or not covers(call.token, TokenScope.PUBLISH, call.name):
             return None
         access = (await self.shown(call)).access

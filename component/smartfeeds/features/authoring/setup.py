@@ -1,4 +1,4 @@
-"""What runs of authoring: the folder of uploads, and the work that removes unused files from it."""
+"""Sets up the folder of uploads, and the task that removes unused files from it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection

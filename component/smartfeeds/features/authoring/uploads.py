@@ -48,7 +48,7 @@ class UploadName:
 
 @dataclass(frozen=True, slots=True)
 class UploadFolder:
-    """Where files are stored, and the largest size of a file, 0 if uploads are off."""
+    """The folder of uploaded files, and the largest size of a file, 0 if uploads are off."""
 
     files: FileFolder
     limit_bytes: int

@@ -32,7 +32,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class BackupContents:
-    """What a backup holds. `missing_files` are digests of uploaded files whose bytes the backup lacks."""
+    """The contents of a backup. `missing_files` are digests of uploaded files whose bytes the backup lacks."""
 
     schema: str
     tables: list[TableDigest]

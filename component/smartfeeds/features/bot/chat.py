@@ -16,7 +16,7 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """When a digest is sent: the weekday (0 is Monday, `DAILY` is every day) and the minutes after midnight."""
+    """The time of a digest: the weekday (0 is Monday, `DAILY` is every day) and the minutes after midnight."""
 
     weekday: int
     minute: int

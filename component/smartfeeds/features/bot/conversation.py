@@ -1,4 +1,4 @@
-"""What a command has: who asks, in which language, the service, and what it may answer with."""
+"""The context of a chat command: the author, the language, the service, and the ways to answer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

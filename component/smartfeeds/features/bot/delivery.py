@@ -192,8 +192,8 @@ def _has_event(order: Order, item: Item) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reachability:
-    """Where recipients are. `nick_in` returns the bot's nick in a room, or None if it is not in it; the caller then
-    tries to enter. `is_available` returns whether a bare JID is available, None if that is not known."""
+    """The presence of recipients. `nick_in` returns the bot's nick in a room, or None if it is not in it; the caller
+    then tries to enter. `is_available` returns whether a bare JID is available, None if that is not known."""
 
     nick_in: Callable[[str], str | None]
     is_available: Callable[[str], bool | None]

@@ -137,7 +137,8 @@ async def subscriptions(c: Conversation, _rest: str) -> Reply:
 
 
 def _read_subscriptions(tx: ReadTx, context: Context, jid: Jid) -> list[tuple[Node, Subscription, bool]]:
-    """What a bare JID follows by chat, and whether the feed has been closed to it."""
+    """The nodes and subscriptions that a bare JID follows by chat, each with a flag for a feed that was closed to
+    it."""
     return [
         (
             node,

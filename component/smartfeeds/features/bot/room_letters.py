@@ -1,4 +1,4 @@
-"""What the processes of a domain tell each other about rooms.
+"""The news about rooms that the processes of a domain exchange.
 
 The bot is in a room once. The server sends each stanza of a room to any process, so each process must be able to
 answer.
@@ -19,7 +19,7 @@ PASSED_ON_S: Final = 1.0  # the wait for a stanza that another process passes on
 
 @dataclass(frozen=True, slots=True)
 class RoomNews:
-    """What a process knows of a room.
+    """The state of a room, as one process sends it to the others.
 
     `managers` are the nicks of owners and admins, `people` the real addresses of occupants by nick. `own_ids` has the
     ids of messages of the bot by the ids that the room gave them.

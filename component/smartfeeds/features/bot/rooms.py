@@ -96,8 +96,8 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class RoomEvents:
-    """What the bot does about its rooms. `tell` informs a requester. `entered` receives the room, `removed` the
-    consumers that have ended."""
+    """The actions of the bot on events of its rooms. `tell` informs a requester. `entered` receives the room, `removed`
+    the consumers that have ended."""
 
     tell: Tell
     entered: Callable[[str], None]

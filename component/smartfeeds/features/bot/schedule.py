@@ -1,4 +1,4 @@
-"""When items may be sent: quiet hours and digests, in the time zone of the person.
+"""The times of delivery: quiet hours and digests, in the time zone of the person.
 
 A plan needs no memory: it follows from the settings, the age of the oldest item that waits, and the time now.
 """

@@ -1,4 +1,4 @@
-"""How the commands are written that answers offer as a next step. The table in `commands` has all commands."""
+"""The spellings of the commands that answers offer as a next step. The table in `commands` has all commands."""
 
 from smartfeeds.chat.commands import SUBSCRIBE as SUBSCRIBE
 from smartfeeds.texts import N_

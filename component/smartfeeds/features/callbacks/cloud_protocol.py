@@ -162,7 +162,7 @@ def challenge_url(callback: CloudCallback, feed_url: str, challenge: str) -> str
 
 @dataclass(frozen=True, slots=True)
 class CloudTerms:
-    """What notifications depend on: suffix and query of the topic, and its URL as the workstation registered it."""
+    """The terms of a registration: suffix and query of the topic, and its URL as the workstation registered it."""
 
     suffix: str
     query: str

@@ -1,4 +1,4 @@
-"""What the servers of callbacks, the hub and the cloud, work with."""
+"""The tools of the two servers of callbacks, the hub and the cloud."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

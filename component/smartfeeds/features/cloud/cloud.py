@@ -237,7 +237,7 @@ class CloudServer:
     def _read_due(
         self, tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition
     ) -> _Notification | Gone | Idle | ConsumerPosition | IndexFirst:
-        """What is to be done; a position if changes behind it must still be looked at."""
+        """Returns the next step of a delivery; a position if changes behind it must still be read."""
         callback = callback_rows.callback(tx, number_of(consumer))
         if callback is None or callback.consumer != consumer:
             return Gone("the registration has ended")

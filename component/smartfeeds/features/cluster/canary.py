@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 
 
 class CanaryLink(Protocol):
-    """What the canary needs of `xmpp.stream.ComponentStream`."""
+    """The part of `xmpp.stream.ComponentStream` that the canary uses."""
 
     @property
     def domain(self) -> str:

@@ -37,8 +37,8 @@ _REMOVE_OLD: Final[LiteralString] = (
 
 
 class HeardLetters:
-    """What the sessions of a process have read, one after the other. `at` is the time of the database until which
-    everything was read, None before the first beat.
+    """The letters that the sessions of a process have read, one session after the other. `at` is the time of the
+    database until which everything was read, None before the first beat.
 
     No letter may be read twice: presence from before would replace what has arrived since.
     """

@@ -1,4 +1,4 @@
-"""What the mechanism needs from the locks of several processes."""
+"""The interface of the locks of several processes."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, TypeVar

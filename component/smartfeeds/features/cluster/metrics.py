@@ -30,7 +30,7 @@ class OwnershipReading:
 
 @dataclass(frozen=True, slots=True)
 class ProcessReading:
-    """What this process is. The number is always 1: Prometheus joins its labels to other metrics."""
+    """The identity of this process. The number is always 1: Prometheus joins its labels to other metrics."""
 
     role: str
     version: str
@@ -40,7 +40,7 @@ class ProcessReading:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseReading:
-    """What the PostgreSQL server says about its load, read every 15 seconds."""
+    """The load of the PostgreSQL server, read every 15 seconds."""
 
     free_connections: Annotated[
         int,

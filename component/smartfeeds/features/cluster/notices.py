@@ -19,7 +19,7 @@ _DIGITS: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class SessionEvents:
-    """What the session with the other processes reports, in the event loop.
+    """The callbacks of the session with the other processes, called in the event loop.
 
     `on_changed` receives changed nodes, None if there are too many for a notice. `on_lost` receives the reason of the
     end. `on_joined`: another process has started. `on_missed`: letters may be lost, because the process was without a

@@ -1,4 +1,4 @@
-"""How several processes on one database divide the shards (docs/scaling.md)."""
+"""The division of the shards between several processes on one database (docs/scaling.md)."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

@@ -1,6 +1,5 @@
-"""What this process learns from stanzas that the server has sent to another process of the domain (docs/scaling.md,
-"Links"). `relay` passes them on.
-"""
+"""Reads the stanzas that the server has sent to another process of the domain (docs/scaling.md, "Links"). `relay`
+passes them on."""
 
 from collections.abc import Callable
 

@@ -47,7 +47,8 @@ def conflicts_page(
 
 
 def _combined(entry: ConflictedItem) -> dict[str, object]:
-    """What the form for a combined version shows at first: the first version that was not deleted."""
+    """Returns the initial values of the form for a combined version: those of the first version that was not
+    deleted."""
     live = [version for _, version in entry.versions if not version.deleted.on]
     if not live:
         return {"title": "", "text": "", "is_html": False}

@@ -1,4 +1,4 @@
-"""What the checks of `smartfeeds doctor` find."""
+"""The results of the checks of `smartfeeds doctor`."""
 
 from dataclasses import dataclass
 from enum import Enum

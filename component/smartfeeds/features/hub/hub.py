@@ -213,7 +213,8 @@ class Hub:
     def _read_due(
         self, tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition
     ) -> _Delivery | Gone | str:
-        """What is to be delivered, or why the subscription ends: a text if its subscriber is to be told."""
+        """Returns the next delivery, or the reason for which the subscription ends: a text if the subscriber is
+        informed."""
         callback = callback_rows.callback(tx, number_of(consumer))
         if callback is None or not callback.active or callback.consumer != consumer:
             return Gone("the subscription has ended")

@@ -45,7 +45,7 @@ class HubDialect(Enum):
 
 
 class Mode(Enum):
-    """What a subscriber is asked or told."""
+    """The kind of a verification request to a subscriber."""
 
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
@@ -72,7 +72,7 @@ class HubRequest:
 
 @dataclass(frozen=True, slots=True)
 class HubTerms:
-    """What the deliveries to a subscriber depend on. `suffix` and `query` are those of its topic."""
+    """The terms of a subscription. `suffix` and `query` are those of its topic."""
 
     suffix: str
     query: str

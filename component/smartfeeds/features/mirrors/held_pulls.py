@@ -36,7 +36,8 @@ _INVALID: Final = frozenset({400, 422})
 
 
 class HeldPullTiming:
-    """What one mirror has learned about held pulls at its publisher. `now_us` and `spread` are those of `SourceTools`.
+    """The timing of the held pulls of one mirror, learned from the responses of its publisher. `now_us` and `spread`
+    are those of `SourceTools`.
 
     `pause_s` are the seconds before the next held pull. The methods after an answer get the seconds that it took.
     """

@@ -1,4 +1,5 @@
-"""What mirrors add to the use cases of the kernel: the feeds that they bring, and data of persons (`service.hooks`)."""
+"""The hooks of mirrors in the use cases of the kernel: the feeds that they follow, and data of persons
+(`service.hooks`)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -11,9 +11,10 @@ from smartfeeds.sync.sharing import Sharing
 
 @dataclass(frozen=True, slots=True)
 class WebPosition:
-    """How far a feed has been read: the cursor of a Smart Feed, or the bound of a partial feed (`until`). `view` says
-    that the service sends sync data only if a parameter asks for them. `after` is for held pulls that announce changes
-    of a document: the last cursor in it, "" if the Smart Feed has no item yet, None if it is no Smart Feed."""
+    """The position in a feed that was read: the cursor of a Smart Feed, or the bound of a partial feed (`until`).
+    `view` says that the service sends sync data only if a parameter asks for them. `after` is for held pulls that
+    announce changes of a document: the last cursor in it, "" if the Smart Feed has no item yet, None if it is no Smart
+    Feed."""
 
     cursor: str = ""
     until: str | None = None

@@ -455,8 +455,8 @@ def read_pieces(pieces: Sequence[DocumentPiece], now_us: int) -> IncomingBatch:
 def count_absent(
     tx: ReadTx, context: Context, mirror: Mirror, host: str, held: Set[str], after: Edge | None
 ) -> tuple[int, Edge | None]:
-    """How many of the next items of the node came from this publisher, were not changed here, and are not in its feed
-    any more; and where to go on, None at the end."""
+    """Counts which of the next items of the node came from this publisher, were not changed here, and are not in its
+    feed any more. Returns the number, and the edge to continue at, None at the end."""
     node = tx.node(mirror.node)
     items = [] if node is None else tx.slice(node.node_no, Slice(SHARED, BATCH, after=after))
     if node is None or not items:

@@ -221,7 +221,7 @@ class MirrorOutlet:
             await self._publisher.publish(self._remote_service, node, "", item.payload)
 
     def _advice(self, error: RequestError) -> str:
-        """What the operator has to do."""
+        """Returns the advice to the operator for an error of the remote service."""
         node, ours = self.mirror.remote_node, self._service.policy.domain
         if error.kind == "wait":
             return f"{self._remote_service} wants us to wait: {error}"

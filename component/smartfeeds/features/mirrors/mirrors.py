@@ -49,8 +49,8 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class MirrorConnections:
-    """How mirrors reach others: a link to follow over, what publishes, and what fetches from anywhere or, for those
-    that may, from private networks too."""
+    """The connections of mirrors to other services: a link to follow over, a publisher, and two HTTP clients.
+    `fetch_private` also reaches private networks, for mirrors that may."""
 
     make_link: Callable[[], FollowerLink]
     publisher: ItemPublisher
@@ -133,7 +133,7 @@ class MirrorRun:
                 await self.incoming.end()
 
     def readings(self) -> list[MirrorReading]:
-        """How its directions are doing."""
+        """The readings of its directions."""
         return [self._reading(direction) for direction in self.directions]
 
     def _reading(self, direction: IncomingMirror | MirrorOutlet) -> MirrorReading:
@@ -297,7 +297,7 @@ class Mirrors:
         return consumer.target.removeprefix("xmpp:").partition("?")[0]
 
     def readings(self) -> tuple[MirrorReading, ...]:
-        """How all of them are doing, for the metrics."""
+        """The readings of all mirrors, for the metrics."""
         return tuple(reading for run in self.runs.values() for reading in run.readings())
 
     def follows(self, jid: str) -> bool:

@@ -96,7 +96,8 @@ def _linked(page: Response) -> str:
 
 
 class SourceFailure(NamedTuple):
-    """Why an address gave nothing, and the pause in seconds that its server asked for, None if it asked for none."""
+    """The reason why an address has no content, and the pause in seconds that its server asked for, None without
+    one."""
 
     reason: str
     pause_s: float | None = None

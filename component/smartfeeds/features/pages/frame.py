@@ -1,4 +1,4 @@
-"""What surrounds every page: the look of the site, its base path, and the language, theme and name of the reader.
+"""The frame of every page: the look of the site, its base path, and the language, theme and name of the reader.
 
 Every page is a template that is rendered through a `Frame`. Templates prefix each address of this site with `base`,
 because `http.base_url` may have a path, and get their texts in the language of the reader.
@@ -40,7 +40,7 @@ THEMES = ("light", "dark")
 
 
 class Writing(NamedTuple):
-    """What the reader may write in the feed of a page: publish, and replace or delete entries of other users."""
+    """The rights of the reader in the feed of a page: to publish, and to replace or delete entries of other users."""
 
     publish: bool
     edit_any: bool

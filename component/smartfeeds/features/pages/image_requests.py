@@ -53,7 +53,7 @@ FetchImage = Callable[[str, str, int], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class ImageFetcher:
-    """What loads images."""
+    """The part that loads images."""
 
     fetch: FetchImage
 

@@ -1,4 +1,4 @@
-"""How pages show the images of entries, by the choice of the operator (`look.ImagePolicy`)."""
+"""Writes the images of entries into pages, by the policy of the operator (`look.ImagePolicy`)."""
 
 from collections.abc import Callable
 from functools import partial

@@ -12,7 +12,7 @@ from smartfeeds.http.hashed_files import HashedFile
 
 
 class ImagePolicy(Enum):
-    """How pages show the images of entries. They are loaded through this service, so that their hosts do not learn the
+    """The display of images in entries. Images are loaded through this service, so that their hosts do not learn the
     addresses of readers."""
 
     OFF = "off"  # a link

@@ -1,4 +1,4 @@
-"""What all feeds have together: the river of their newest entries, the newest entry of each, and a search.
+"""The requests about all feeds together: the river of their newest entries, the newest entry of each, and a search.
 
 A reader sees the feeds that lists show to it and whose items it may read. Generic nodes are listed, but their items are
 not in the river: they need not be entries.

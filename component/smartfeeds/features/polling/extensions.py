@@ -1,4 +1,4 @@
-"""What other features add to polling (`Hooks.of_features`): steps of an import, and subscribers at hubs."""
+"""The hooks of other features in polling (`Hooks.of_features`): steps of an import, and subscribers at hubs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""What is at an address: `smartfeeds source check` explains it (SRC-047, SRC-048), and people find feeds (SRC-083).
+"""Finds the feed at an address, for `smartfeeds source check` (SRC-047, SRC-048) and for people who follow a site
+(SRC-083).
 
 People know the address of a blog, not that of its feed: a page that links to feeds stands for the first of them.
 """
@@ -26,8 +27,9 @@ _FEEDS: Final = frozenset({LinkType.RSS, LinkType.ATOM, LinkType.JSON_FEED})
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """What an address answers. `problem` is why it cannot be a source, "" if it can. `links` are the feeds that a web
-    page offers. `hint_s` is the interval that the server asks for, `next_s` the seconds until the next poll."""
+    """The response of an address. `problem` is the reason why it cannot be a source, "" if it can. `links` are the
+    feeds that a web page offers. `hint_s` is the interval that the server asks for, `next_s` the seconds until the next
+    poll."""
 
     hops: tuple[Hop, ...]
     problem: str = ""
@@ -94,7 +96,7 @@ def _seconds(source: Source, now_us: int) -> int | None:
 
 
 class FeedFinder:
-    """Answers what a person gets who follows an address. `own_url` is that of this service, "" if it has none.
+    """Finds the feed for a person who follows an address. `own_url` is that of this service, "" if it has none.
 
     `public` is the client for users, `listed` that for admins: it also reaches `sources.allowed_networks`.
     """

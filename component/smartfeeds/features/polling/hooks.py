@@ -1,6 +1,5 @@
-"""What sources add to the use cases of the kernel: the feeds that fill a node, its end, and data of persons
-(`service.hooks`).
-"""
+"""The hooks of sources in the use cases of the kernel: the feeds that fill a node, its removal, and data of persons
+(`service.hooks`)."""
 
 from collections.abc import Iterator, Mapping
 

@@ -111,7 +111,7 @@ def read_own_list(tx: ReadTx, context: Context, source: Source, known_version: s
 
 
 def _problem(node: Node) -> str:
-    """Why the items of a node are no outlines, whatever they contain."""
+    """Returns the reason why the items of a node cannot be outlines, whatever they contain; "" if they can."""
     if node.kind is not NodeKind.FEED:
         return f"the node {node.name} is no feed, so its items are no outlines"
     if node.total > MAX_OUTLINE:

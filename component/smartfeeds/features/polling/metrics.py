@@ -46,7 +46,7 @@ class SourceStateReading:
 
 @dataclass(frozen=True, slots=True)
 class PollerReading:
-    """What the poller does: how late the latest poll is, and the paused hosts."""
+    """The state of the poller: the delay of the latest poll, and the paused hosts."""
 
     behind_s: Annotated[
         float, "smartfeeds_sources_behind_seconds", "Seconds by which the source that is due first is late"

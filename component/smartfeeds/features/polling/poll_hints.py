@@ -1,5 +1,5 @@
-"""What a document says of the next request: ttl, skipHours, skipDays (RSS), and the RSS module "syndication" (SRC-023,
-SRC-026; RSS-032, A-138)."""
+"""Reads the hints of a document about the next request: ttl, skipHours, skipDays (RSS), and the RSS module
+"syndication" (SRC-023, SRC-026; RSS-032, A-138)."""
 
 import re
 from collections.abc import Iterable

@@ -280,7 +280,7 @@ class Poller:
     def _offer(
         self, source: Source, response: Response, document: SourceDocument | None, began_us: int
     ) -> PolledOffer | None:
-        """What a good response says of hubs and clouds, None if they are not used."""
+        """Returns the hubs and clouds that a good response names, None if they are not used."""
         if self._new_key is None:
             return None
         token, secret = self._new_key(TOKEN_BYTES), self._new_key(SECRET_BYTES)

@@ -76,7 +76,8 @@ REPAIRED: Final = "read with repairs: "
 
 @dataclass(frozen=True, slots=True)
 class PollAnswer:
-    """What came of a request. `reason` says for people why an answer is not good, or what a good one lacks.
+    """The result of a request. `reason` explains to people why a response is not good, or the shortcomings of a good
+    one.
 
     `validators` and `fresh_s` are those of a good response. `moved_to` is the target of permanent redirects that may
     be stored, "" if there was none. `hints`, `times_us` and `title` are those of a document that was read.
@@ -101,7 +102,8 @@ class PollAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Slowing:
-    """How failures of a kind slow a source: the first pause, and when the operator is told or the source stopped."""
+    """The effect of a kind of failures: the first pause, and the times after which the operator is informed or the
+    source stops."""
 
     first_s: int
     said_after_s: int = 0
@@ -338,7 +340,7 @@ def hinted_source(source: Source, now_us: int) -> Source:
 
 
 def poll_refusal(source: Source, pause: HostPause | None, now_us: int) -> str:
-    """Why a source cannot be polled at once by request (SRC-030); "" if it can."""
+    """Returns the reason why a source cannot be polled at once by request (SRC-030), "" if it can."""
     if source.state is SourceState.PAUSED:
         return "it is paused; resume it first"
     if pause is not None and pause.until_us > now_us:

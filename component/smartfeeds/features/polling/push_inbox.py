@@ -1,5 +1,5 @@
-"""What hubs and clouds of other servers send us: checks, challenges, pushes, notifications (WS-108 to WS-140, RC-069 to
-RC-075).
+"""Receives the requests of hubs and clouds of other servers: checks, challenges, pushes, notifications (WS-108 to
+WS-140, RC-069 to RC-075).
 
 A push is answered before it is read: its subscription is marked in the store, and the push waits in memory. What a
 crash loses is polled at the next start.

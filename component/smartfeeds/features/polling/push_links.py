@@ -1,4 +1,4 @@
-"""Where a document says that its changes are announced: hubs, itself as a topic, clouds, cursors (WebSub section 4;
+"""Finds the links of a document that announce its changes: hubs, itself as a topic, clouds, cursors (WebSub section 4;
 RSS-016; JSON Feed 1.1; SF-079 to SF-081).
 
 Links count on the first level of a feed and in the head of a page only. Nothing is opened. A document and its response
@@ -61,7 +61,7 @@ NO_TARGET: Final = PushTarget(PushKind.NONE, "", "")
 
 @dataclass(frozen=True, slots=True)
 class PushOffer:
-    """What one answer of a feed names, the best target first."""
+    """The hubs and clouds that one response of a feed names, the best first."""
 
     targets: tuple[PushTarget, ...] = ()
 
@@ -122,8 +122,8 @@ def _normal(url: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PushLinks:
-    """What a place says. `topic` is the address that the document gives as its own, "" if it gives none. The topic of
-    each cloud is still empty: it is the address of the source."""
+    """The links of one place, such as a document or the headers. `topic` is the address that the document gives as its
+    own, "" if it gives none. The topic of each cloud is still empty: it is the address of the source."""
 
     hubs: tuple[str, ...] = ()
     topic: str = ""

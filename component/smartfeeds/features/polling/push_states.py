@@ -54,8 +54,8 @@ _NEXT_TARGET_US: Final = 60 * US_PER_S
 
 @dataclass(frozen=True, slots=True)
 class OwnCallbacks:
-    """Where hubs and clouds reach this service: `own_url` is its public address. `new_key` is None if they cannot, or
-    if push is off. With `secret_over_http` hubs without TLS get a secret, too."""
+    """The callbacks of this service for hubs and clouds. `own_url` is its public address. `new_key` is None if they
+    cannot, or if push is off. With `secret_over_http` hubs without TLS get a secret, too."""
 
     own_url: str = ""
     new_key: NewKey | None = None
@@ -68,7 +68,7 @@ def callback_url(own_url: str, token: str) -> str:
 
 
 class PushState(Enum):
-    """What happens with a subscription (WS-141)."""
+    """The state of a subscription at a hub or cloud (WS-141)."""
 
     PLANNED = "planned"
     """It will be requested at `due_us`."""
@@ -162,7 +162,7 @@ class SourcePush:
 
 
 class Task(Enum):
-    """What is to be done with a subscription that is due."""
+    """The next request for a subscription that is due."""
 
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
@@ -201,7 +201,7 @@ def new_push(source_no: int, offer: PushOffer, token: str, secret: str, now_us: 
 
 
 def at_due(push: SourcePush, now_us: int) -> tuple[SourcePush, Task]:
-    """What a subscription does at its time, and the subscription after that."""
+    """Returns the subscription after its due time, and the request that is then due."""
     if push.state is PushState.ENDED:
         return push, Task.REMOVE
     if push.state is PushState.LEAVING:

@@ -69,7 +69,7 @@ class SourceDocument:
 
     @property
     def repaired(self) -> str:
-        """What was repaired in the document, as the reason of its source; "" for a document without faults."""
+        """The repairs of the document, as the reason of its source; "" for a document without faults."""
         return f"{REPAIRED}{'; '.join(self.feed.repairs)}" if self.feed.repairs else ""
 
     @property
@@ -119,7 +119,7 @@ def read_source(
 
 
 def _item_notes(document: FeedDocument) -> list[str]:
-    """What was repaired or dropped in items: one example of each kind, and how many more items have it."""
+    """Returns the repairs and losses in items: one example of each kind, with the number of further items."""
     kinds: dict[str, list[str]] = {}
     for item in document.items:
         for warning in item.warnings:

@@ -67,13 +67,13 @@ class EndUnreadSources(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class SourcesEnded(Answer):
-    """How many sources were removed."""
+    """The number of sources that were removed."""
 
     count: int
 
 
 class SourceAction(Enum):
-    """What a user does with a source."""
+    """An action of a user on a source."""
 
     REMOVE = "remove"
     POLL = "poll"

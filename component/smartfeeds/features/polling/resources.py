@@ -23,7 +23,7 @@ def _second(time_us: int | None) -> str:
 
 
 def _origin(source: Source) -> str:
-    """Where a source comes from: the configuration, a list, a user or a command."""
+    """Returns the origin of a source for people: the configuration, a list, a user or a command."""
     if source.configured:
         return "configuration"
     if source.settings.list_no:

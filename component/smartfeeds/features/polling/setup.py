@@ -1,4 +1,4 @@
-"""What polls other servers and follows their hubs, in the running service."""
+"""Sets up the poller of other servers, and the subscriber at their hubs."""
 
 import asyncio
 import random

@@ -41,7 +41,7 @@ CONTENT_FILTERS: Final = frozenset(
 
 
 class SourceState(Enum):
-    """What happens with a source (SRC-047)."""
+    """The state of a source (SRC-047)."""
 
     POLLED = "polled"
     """It is requested at its interval."""
@@ -67,7 +67,7 @@ class Reach(Enum):
 
 
 class PushKind(Enum):
-    """What announces the changes of a source, once it has done so; polls are then rare (SRC-031)."""
+    """The kind of push that has announced changes of a source; polls are then rare (SRC-031)."""
 
     NONE = ""
     CLOUD = "cloud"
@@ -76,7 +76,7 @@ class PushKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """What an operator or owner has chosen for a source (SRC-085).
+    """The settings of a source, by its operator or owner (SRC-085).
 
     `every_s` fixes the interval; None lets the rhythm of the feed decide. `publisher` is the bare JID that publishes
     its items, "" the service itself. `user` and `password` are for HTTP Basic at the origin of the address.
@@ -117,9 +117,9 @@ NO_SETTINGS: Final = SourceSettings()
 
 @dataclass(frozen=True, slots=True)
 class DocumentHints:
-    """What a document says of the next request. `ttl_s` and `period_s` (RSS module "syndication") are seconds; None is
-    absent. `base_us` is the phase of the period. `skip_hours` are hours of GMT, `skip_days` days of the week from
-    Monday = 0 (RSS-032, A-138)."""
+    """The hints of a document about the next request. `ttl_s` and `period_s` (RSS module "syndication") are seconds;
+    None is absent. `base_us` is the phase of the period. `skip_hours` are hours of GMT, `skip_days` days of the week
+    from Monday = 0 (RSS-032, A-138)."""
 
     ttl_s: int | None = None
     period_s: int | None = None
@@ -133,7 +133,7 @@ NO_HINTS: Final = DocumentHints()
 
 @dataclass(frozen=True, slots=True)
 class FoundFeed:
-    """What is at an address that a person has named: the address of the feed and its title. `problem` is why it cannot
+    """The feed at an address that a person has named: its address and its title. `problem` is the reason why it cannot
     be followed, "" if it can. `is_silent`: no response came."""
 
     url: str
@@ -152,7 +152,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """What the service remembers of a source between two requests.
+    """The state of a source between two requests.
 
     `failures` counts failed requests in a row since `failing_us`; `said` is set once the operator was told. `gone_us`
     is the time of the first 410. `former_urls` are the addresses before permanent redirects, the last one first.
@@ -236,8 +236,8 @@ class Source:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """What is equal for two sources of one feed: the address under which it was added, and the user, whose feed may
-        differ from that of others."""
+        """The key that all sources of one feed share: the address under which it was added, and the user, whose feed
+        may differ from that of others."""
         return address_key(self.first_url), self.settings.user
 
     @property

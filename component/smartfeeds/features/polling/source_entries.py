@@ -1,4 +1,4 @@
-"""Which item of a node an entry of a source is (SRC-069, SRC-070, SRC-073).
+"""Matches the entries of a source with the items of a node (SRC-069, SRC-070, SRC-073).
 
 Feeds repeat ids, change them all at once, or have none. The service therefore remembers each entry that it has stored,
 and compares a document with what it remembers. All functions are pure.
@@ -33,7 +33,7 @@ class EntryPresence(Enum):
 
 
 class EntryKey(NamedTuple):
-    """What identifies an entry in a document: a digest of its id, and its link without what changes easily.
+    """The identity of an entry in a document: a digest of its id, and its link without what changes easily.
 
     Entries whose ids and links are equal are told apart by their words. In the memory all of them but the first have
     the id of their item behind the link.

@@ -43,7 +43,7 @@ _NO_PAYLOAD: Final = Payload(b"<entry/>")
 
 @dataclass(frozen=True, slots=True)
 class SourceContent:
-    """What a poll or a push has brought: items, oldest first, and the feed without items.
+    """The content of a poll or a push: items, oldest first, and the feed without items.
 
     `feed` is None for a push, which may leave out most of the feed and most items (WS-128). `listed` are the addresses
     in a subscription list.
@@ -176,7 +176,8 @@ def _updated_us(item: Item) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Imported:
-    """What an import changed, what it made of the node's configuration, and the keys of items to be quiet about."""
+    """The result of an import: counts of changes, digests of the node's configuration, and the keys of items that are
+    not announced."""
 
     counts: ImportCounts
     described: Mapping[str, str]
@@ -325,7 +326,7 @@ def _remember(tx: WriteTx, source: Source, entries: Sequence[SourceEntry], skipp
 
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
-    """Which entries of a document are known. `is_first`: the source has none at all."""
+    """The entries of a document that the source has stored. `is_first`: the source has none at all."""
 
     is_first: bool
     identities: frozenset[str]

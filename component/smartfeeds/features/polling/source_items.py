@@ -55,12 +55,12 @@ class SourceItem:
 
     @property
     def key(self) -> EntryKey:
-        """What identifies the entry."""
+        """The identity of the entry."""
         return EntryKey(self.item.id, self.link)
 
     @property
     def entry(self) -> DocumentEntry:
-        """What is compared with the memory of the source."""
+        """The entry as it is compared with the memory of the source."""
         return DocumentEntry(self.key, self.digest, self.words, self.item.by_link, self.is_home, self.respelt)
 
 

@@ -41,8 +41,8 @@ _ORPHANS: Final = 500  # subscriptions that one transaction ends
 
 @dataclass(frozen=True, slots=True)
 class PolledOffer:
-    """What a poll says of push: when it began, and the offer of its document (None without one). `token` and `secret`
-    are for a new subscription."""
+    """The offer of push in a poll: the time at which it began, and the offer of its document, None without one. `token`
+    and `secret` are for a new subscription."""
 
     began_us: int
     offer: PushOffer | None
@@ -73,7 +73,7 @@ class IncomingPush:
 
 
 class Delivery(Enum):
-    """What is done with a push."""
+    """The outcome of a push."""
 
     STORED = "stored"
     """It is read and stored after the response."""

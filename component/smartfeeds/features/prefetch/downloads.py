@@ -27,7 +27,8 @@ RANGE_NOT_SATISFIABLE: Final = 416
 
 
 class FileVersion(NamedTuple):
-    """What a response says of the version of a file. `condition` is the validator for If-Range, "" if there is none."""
+    """The version of a file, as a response describes it. `condition` is the validator for If-Range, "" if there is
+    none."""
 
     total_bytes: int | None
     etag: str
@@ -41,7 +42,7 @@ class FileVersion(NamedTuple):
 
 
 class Continuation(Enum):
-    """What the body of a response is to a partial file."""
+    """The relation of the body of a response to a partial file."""
 
     APPEND = "append"
     """The missing rest."""
@@ -75,7 +76,7 @@ def version_in(headers: Mapping[str, str], status: int) -> FileVersion:
 def continuation(
     status: int, headers: Mapping[str, str], partial_bytes: int, former: FileVersion, now: FileVersion
 ) -> Continuation:
-    """What a response is to a partial file (PRE-021, PRE-022)."""
+    """Returns the relation of a response to a partial file (PRE-021, PRE-022)."""
     if status not in (PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE):
         return Continuation.WHOLE
     match = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
@@ -91,8 +92,8 @@ def has_provable_end(headers: Mapping[str, str]) -> bool:
 
 
 def most_bytes(max_bytes: int, total_bytes: int | None, announced_bytes: int | None) -> int:
-    """How many bytes a file may have (PRE-020). `announced_bytes` is the length in the item. It counts only if the
-    server names none, because items are often wrong."""
+    """Returns the number of bytes that a file may have (PRE-020). `announced_bytes` is the length in the item. It
+    counts only if the server names none, because items are often wrong."""
     known_bytes = announced_bytes if total_bytes is None else total_bytes
     return max_bytes if known_bytes is None else min(max_bytes, int(known_bytes * _SLACK))
 

@@ -20,7 +20,7 @@ MAX_FAILURES: Final = 3
 
 
 class EnclosureState(StrEnum):
-    """What has become of an enclosure."""
+    """The state of an enclosure."""
 
     WAITING = "waiting"
     """It is loaded in a window."""

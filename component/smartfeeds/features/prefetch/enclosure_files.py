@@ -28,7 +28,7 @@ class DiskUsage(Protocol):
 
     @property
     def free(self) -> int:
-        """What is free of it."""
+        """The free bytes of the disk."""
 
 
 class EnclosureFolder:

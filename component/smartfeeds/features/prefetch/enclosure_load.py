@@ -82,7 +82,7 @@ class PartFile(Protocol):
 
 
 class MustEnd(Protocol):
-    """Why a load must end now, "" if it may go on."""
+    """Returns the reason why a load must end now, "" if it may continue."""
 
     def __call__(self, *, has_written: bool) -> Awaitable[str]:
         """`has_written`: bytes went to the disk since the last call."""

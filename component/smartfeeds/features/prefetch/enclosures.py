@@ -1,4 +1,4 @@
-"""Which enclosures of which items are loaded in advance (RSS-033, A-127; PRE-010, PRE-016, PRE-030).
+"""Chooses the enclosures that are loaded in advance (RSS-033, A-127; PRE-010, PRE-016, PRE-030).
 
 Only sources bring enclosures: users who publish would otherwise choose what the service loads (PD-1).
 """
@@ -151,7 +151,7 @@ def _new_enclosure(link: EntryLink, dated_us: int, now_us: int) -> Enclosure:
 
 
 def verdict_on(settings: PrefetchSettings, source: Source, link: EntryLink) -> Verdict:
-    """What the rules of a source say of an enclosure. A length of 0 is unknown (A-128)."""
+    """Returns the verdict of the rules of a source on an enclosure. A length of 0 is unknown (A-128)."""
     return judge(settings, rules_of(source), link.href, link.type, link.length or None)
 
 

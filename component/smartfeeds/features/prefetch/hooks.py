@@ -1,5 +1,5 @@
-"""What prefetch adds to other use cases: the items of sources are noted and held back, documents name local files, and
-what an erasure needs (`service.hooks`)."""
+"""The hooks of prefetch in other use cases: it notes and holds back the items of sources, names local files in
+documents, and erases data of persons (`service.hooks`)."""
 
 from collections.abc import Mapping, Sequence
 

@@ -228,7 +228,8 @@ class Prefetcher:
         return result
 
     async def _must_end(self, due: DueEnclosure, span: Span | None, *, has_written: bool) -> str:
-        """Why a load must end now, "" if it may go on. The disk is asked only after it was written to."""
+        """Returns the reason why a load must end now, "" if it may continue. The free space is read only after a
+        write."""
         if has_written and await self._folder.free_share() < self._settings.least_free:
             self._stop(NO_SPACE)
             return NO_SPACE

@@ -49,7 +49,7 @@ class DueEnclosure:
 
 
 class LoadEnd(Enum):
-    """How a load ended."""
+    """The outcome of a load."""
 
     ARRIVED = "arrived"
     """The file is complete."""
@@ -140,8 +140,8 @@ def _sources_of(tx: ReadTx, enclosure: Enclosure) -> Iterator[Source]:
 def _room(
     tx: ReadTx, settings: PrefetchSettings, span: Span | None, enclosure: Enclosure, sources: list[Source]
 ) -> tuple[int, str]:
-    """How large the file may become now, and the limit that says so (PRE-014). Files of older items are removed for
-    it, those of newer items are not."""
+    """Returns the size that the file may have now, and the name of the limit that applies (PRE-014). Files of older
+    items are removed for it, those of newer items are not."""
     used_bytes = enclosure_rows.enclosure_bytes(tx, enclosure.dated_us, but=enclosure.enclosure_no)
     rooms = [(settings.total_bytes - used_bytes, "the limit for all files")]
     if span is not None:

@@ -22,7 +22,7 @@ class ListedEnclosure(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """How much of it is there."""
+        """The number of bytes that are loaded."""
         enclosure = self.status.enclosure
         has_arrived = enclosure.state is EnclosureState.ARRIVED
         return (enclosure.length_bytes or 0) if has_arrived else self.part_bytes

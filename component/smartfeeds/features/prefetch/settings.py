@@ -75,7 +75,7 @@ class PrefetchSettings(SettingsSection):
 
     @property
     def keep_us(self) -> int:
-        """How long a file is kept."""
+        """The time for which a file is stored, in microseconds."""
         return self.keep_days * _DAY_US
 
     @property

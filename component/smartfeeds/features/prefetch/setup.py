@@ -1,4 +1,4 @@
-"""What loads enclosures in advance, in the running service."""
+"""Sets up the prefetcher of enclosures."""
 
 from dataclasses import replace
 from ipaddress import ip_network

@@ -1,4 +1,4 @@
-"""What prefetch adds to `smartfeeds source`: no source is loaded in advance without a folder (PRE-036)."""
+"""Adds a check to `smartfeeds source`: without a folder, no enclosure can be loaded in advance (PRE-036)."""
 
 from copy import copy
 from functools import wraps

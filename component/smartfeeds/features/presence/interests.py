@@ -1,4 +1,4 @@
-"""Which resources request the notifications of which nodes by `NODE+notify` (XEP-0060 section 9.2).
+"""The resources that request the notifications of nodes by `NODE+notify` (XEP-0060 section 9.2).
 
 Many resources have the same capabilities, so node names are stored by capabilities and not by resource. A node
 that no resource requests costs one look-up in a dictionary.

@@ -126,7 +126,7 @@ def _end_subscriptions(
 
 
 def _access(tx: ReadTx, context: Context, node: Node, subscription: Subscription) -> Access | None:
-    """What a subscriber may do on a node, None for an address that is malformed."""
+    """Returns the access of a subscriber to a node, None for a malformed address."""
     jid = parse_jid(subscription.jid)
     return None if jid is None else recipient_access(tx, context, node, jid, subscription.state)
 

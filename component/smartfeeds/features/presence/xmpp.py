@@ -167,7 +167,7 @@ class Presences:
 
     @property
     def stanzas(self) -> StanzaSide:
-        """What is done with presence of users."""
+        """The handlers of presence of users."""
         return StanzaSide(presence=(PresenceReader(self.read, self.note_shared),), handlers=self.handlers)
 
     def note_shared(self, element: Element, sender: Jid, address: str) -> None:

@@ -75,7 +75,7 @@ def page(results: Results) -> str:
 
 
 def _cell(results: Results, client: ClientKind, operation: str) -> str:
-    """What a client does, on both servers and for its kinds of nodes; each outcome once."""
+    """The cell of a client for an operation, on both servers and for its kinds of nodes; each outcome once."""
     kinds: dict[str, list[str]] = {}
     for key, cells in results.items():
         if key.client == client.name and operation in cells:

@@ -1,1 +1,1 @@
-"""What tests share: real servers, a raw client, values."""
+"""The common parts of tests: real servers, a raw client, values."""

@@ -1,4 +1,4 @@
-"""What axe-core finds in a page.
+"""Checks the accessibility of a page with axe-core.
 
 The page is loaded without script or with it. axe-core needs timers, so the browser runs scripts again once the page
 without script is complete; what the page contains does not change by that.
@@ -27,7 +27,7 @@ _RUN: Final = """axe.run({resultTypes: ["violations"], selectors: false}).then(r
 
 
 class Setting(NamedTuple):
-    """How somebody looks at a page."""
+    """The circumstances in which a page is viewed."""
 
     language: str
     scheme: str

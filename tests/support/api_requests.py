@@ -316,7 +316,7 @@ async def ask_enclosures(requests: Requests) -> None:
 
 
 async def ask_micropub(requests: Requests) -> None:
-    """What Micropub clients are answered."""
+    """Makes the requests of Micropub clients."""
     web, own, put_json = requests.web, requests.own, requests.put_json
     bob = {"Authorization": await bearer(web, BOB, TokenScope.PUBLISH)}
     await own(MICROPUB, "GET", "/micropub/notes?q=config")

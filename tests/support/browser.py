@@ -59,7 +59,7 @@ class Tab:
 
     @property
     def elsewhere(self) -> list[str]:
-        """What was asked for that is not ours and not in the page itself."""
+        """The requests for addresses outside of this site and of the page itself."""
         own = urlsplit(self.origin).netloc
         return [r.url for r in self.asked if urlsplit(r.url).netloc != own and not r.url.startswith(("data:", "blob:"))]
 

@@ -580,7 +580,7 @@ def ok(answer: Element) -> Element:
 
 
 def refusal(answer: Element) -> Refusal:
-    """What an error says. Fails unless it is put together as RFC 6120 and XEP-0060 want it [xep-map 17]."""
+    """Returns the parts of an error. Fails unless it has the structure of RFC 6120 and XEP-0060 [xep-map 17]."""
     assert answer.get("type") == "error", text_of(answer)
     error = answer[-1]
     assert error.tag == f"{_C}error", text_of(answer)

@@ -1,4 +1,4 @@
-"""How thoroughly properties are tried: with few examples in `make test`, all in `make test-all`, very many at night."""
+"""The number of examples of properties: few in `make test`, all in `make test-all`, very many at night."""
 
 import os
 

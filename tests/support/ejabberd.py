@@ -43,7 +43,7 @@ class Ejabberd(LocalServer):
         self.config_file.write_text(json.dumps(self.configuration(), indent=2))
 
     def configuration(self) -> dict[str, object]:
-        """What the configuration file says."""
+        """The content of the configuration file."""
         client = {
             "port": self.client_port,
             "ip": HOST,
@@ -89,7 +89,7 @@ class Ejabberd(LocalServer):
         return [program, *start]
 
     def environment(self) -> dict[str, str]:
-        """Where ejabberd finds its configuration and writes its log."""
+        """The variables with the paths of ejabberd's configuration and log."""
         return {
             "EJABBERD_CONFIG_PATH": str(self.config_file),
             "EJABBERD_LOG_PATH": str(self.folder / "ejabberd.log"),

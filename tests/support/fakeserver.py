@@ -25,7 +25,7 @@ _FOOTER = b"</stream:stream>"
 
 @dataclass(slots=True)
 class Switches:
-    """How the server misbehaves; read at each new connection, `reading` also later."""
+    """The faults of the server; read at each new connection, `reading` also later."""
 
     refuse: str = ""  # a stream error instead of the handshake: conflict, not-authorized, host-unknown
     refuse_silently: bool = False  # closes TCP instead of answering the handshake

@@ -41,7 +41,7 @@ class FakeTime:
 
     @property
     def sleeping(self) -> list[float]:
-        """What is being slept now."""
+        """The seconds of the sleeps that have not ended."""
         return [seconds for _, seconds, wake in sorted(self._waiting, key=lambda e: e[0]) if not wake.done()]
 
     async def until_sleeping(self, most_s: float) -> float:

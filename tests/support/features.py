@@ -1,4 +1,4 @@
-"""Which features the program has: `tools/without` runs the tests without one."""
+"""The features of the program: `tools/without` runs the tests without one."""
 
 from smartfeeds.features import FEATURES
 

@@ -68,7 +68,7 @@ VirtualHost "{domain}"
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where a server listens for others, and where its name server answers."""
+    """The ports of a server for other servers, and of its name server."""
 
     s2s: int
     dns: int
@@ -121,7 +121,7 @@ class FederatedEjabberd(Ejabberd):
         )
 
     def configuration(self) -> dict[str, object]:
-        """What the configuration file says."""
+        """The content of the configuration file."""
         plain = super().configuration()
         listen, modules = plain["listen"], plain["modules"]
         assert isinstance(listen, list) and isinstance(modules, dict)
@@ -238,7 +238,8 @@ class Federation:
         return self.servers[self._names[-1]]
 
     def wire(self, near: str, far: str) -> Wire:
-        """What `near` opens to `far` goes through it: its own stanzas, and what confirms `far`'s (dialback)."""
+        """The wire of the connections that `near` opens to `far`: for its own stanzas, and for the dialback that
+        confirms `far`'s."""
         assert near in self.servers and far in self.servers
         return self._country.wires[near, far]
 

@@ -18,7 +18,7 @@ IN_FLIGHT = 32
 
 
 def resident_kib() -> int:
-    """What this process holds in memory."""
+    """The resident memory of this process."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0])
 

@@ -20,7 +20,7 @@ Bound = str | datetime
 
 
 class State(NamedTuple):
-    """What winner picking compares (FeedSync 3, SSE 4.4), and whether the item is deleted."""
+    """The values that winner picking compares (FeedSync 3, SSE 4.4), and whether the item is deleted."""
 
     updates: int
     when: str | datetime

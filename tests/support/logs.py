@@ -1,4 +1,4 @@
-"""What servers and processes wrote to their log files while a test ran. A failed test shows it."""
+"""The lines that servers and processes wrote to their log files while a test ran. A failed test shows it."""
 
 from collections.abc import Iterable
 from pathlib import Path

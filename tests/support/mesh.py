@@ -260,7 +260,7 @@ class Site:
         return await self.service.read(_items)
 
     async def shown(self) -> dict[str, tuple[bytes, bytes, bool, int]]:
-        """What has to be equal everywhere in the end: content, sync data, deleted, conflicts, by id."""
+        """The state that must be equal everywhere in the end: content, sync data, deleted, conflicts, by id."""
         return {item.id: (item.payload, item.sync, item.deleted, item.conflicts) for item in await self.items()}
 
     async def titles(self) -> dict[str, str]:

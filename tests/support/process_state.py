@@ -1,4 +1,4 @@
-"""What may become of state in memory when several processes run (`unit/test_process_state.py`)."""
+"""The kinds of state in memory by their effect when several processes run (`unit/test_process_state.py`)."""
 
 from typing import NamedTuple
 

@@ -21,7 +21,7 @@ BASE_PATH: Final = "/news"
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where the proxy listens: for HTTP and for HTTPS; and where it finds the service."""
+    """The ports of the proxy for HTTP and HTTPS, and that of the service."""
 
     plain: int
     secure: int

@@ -165,7 +165,7 @@ def payload_of(item: Element) -> Element:
 
 
 def infoset(element: Element) -> tuple[object, ...]:
-    """What two payloads must have in common: names, attributes, every character, children (xep-map 144)."""
+    """The parts that two equal payloads share: names, attributes, every character, children (xep-map 144)."""
     attributes = sorted((str(name), str(value)) for name, value in element.attrib.items())
     inner = [(infoset(child), child.tail or "") for child in element]
     return (str(element.tag), attributes, element.text or "", inner)

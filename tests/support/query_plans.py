@@ -1,11 +1,11 @@
-"""How SQLite would run statements."""
+"""The query plans of SQLite."""
 
 from smartfeeds.store.base import ReadTx
 from smartfeeds.store.sqlite import SqliteStore
 
 
 async def plan(store: SqliteStore, work: object) -> str:
-    """How SQLite would run every query of a read."""
+    """Returns the plan of SQLite for every query of a read."""
 
     def run(tx: ReadTx) -> str:
         engine = tx.db  # type: ignore[attr-defined]

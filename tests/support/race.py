@@ -71,7 +71,7 @@ class Short:
 
 
 class Ledger:
-    """What the service acknowledged: the last state of each item, None where it was deleted."""
+    """The acknowledged writes: the last state of each item, None where it was deleted."""
 
     def __init__(self) -> None:
         self.state: dict[str, str | None] = {}
@@ -157,7 +157,7 @@ class Publisher:
 
 
 class Mirror:
-    """What a follower keeps: the newest version of each item, in the order in which changes came."""
+    """The copy of a follower: the newest version of each item, in the order in which changes came."""
 
     def __init__(self, jid: str, password: str, port: int, service: str, store: Path) -> None:
         self._account = jid, password

@@ -51,7 +51,7 @@ class Raw:
         return Heard(version, int(status), headers, body)
 
     async def ended(self) -> bytes:
-        """What was left when the other end closed the connection."""
+        """Returns the bytes that were unread when the other end closed the connection."""
         try:
             return await wait_for(self.reader.read(), "the end of the connection")
         except ConnectionError:

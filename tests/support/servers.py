@@ -54,12 +54,12 @@ class TestServer:
 
     @property
     def client_port(self) -> int:
-        """Where clients connect."""
+        """The port for clients."""
         return self.server.client_port
 
     @property
     def component_port(self) -> int:
-        """Where components connect."""
+        """The port for components."""
         return self.server.component_port
 
 

@@ -37,7 +37,7 @@ class Person:
 
     @property
     def jid(self) -> Jid:
-        """Who it is."""
+        """The JID of the user."""
         found = parse_jid(self.client.jid)
         assert found is not None
         return found
@@ -99,7 +99,7 @@ def title_of(payload: bytes) -> str:
 
 
 def titles(state: State) -> dict[str, str]:
-    """What is there, by item."""
+    """The titles of the live items, by id."""
     return {item_id: title_of(kept.payload) for item_id, kept in state.items() if not kept.deleted}
 
 
@@ -156,7 +156,7 @@ class Steps:
 
 
 def moved(sites: Sequence[AppSite]) -> list[tuple[int, int]]:
-    """What has been going on at each: events sent, and changes that mirrors took over or sent."""
+    """The activity of each site: events sent, and changes that mirrors took over or sent."""
     return [
         (
             site.app.notifications.sent,

@@ -30,7 +30,8 @@ _LOOK_S: Final = 0.05  # how often the store of another process is looked at: it
 
 
 class Kept(NamedTuple):
-    """What replicas must have in common of an item: XML whose prefixes are written anew, as servers may do."""
+    """The parts of an item that replicas share. Prefixes of the XML are written anew, because servers may change
+    them."""
 
     payload: bytes
     sync: bytes
@@ -90,7 +91,7 @@ class Site:
         raise NotImplementedError
 
     async def state(self, node: str) -> State:
-        """What it has of a node, tombstones too, by sync id; nothing where it has no such node."""
+        """Returns the items of a node by sync id, tombstones too; nothing if the node does not exist."""
         raise NotImplementedError
 
 

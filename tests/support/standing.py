@@ -1,4 +1,4 @@
-"""Where tasks stand, for the report of a test that hangs."""
+"""The stacks of tasks, for the report of a test that hangs."""
 
 import asyncio
 import gc

@@ -11,7 +11,7 @@ def subscription(jid: str = BOBS, node: str = "comments", state: str = "subscrib
 
 
 def pubsub(inner: str) -> Tree:
-    """What is in an answer."""
+    """The `pubsub` element of an answer."""
     return tree(f"<pubsub xmlns='{PS}'>{inner}</pubsub>")
 
 

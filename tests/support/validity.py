@@ -1,4 +1,4 @@
-"""What is wrong with a document by the rules of its format: RFC 4287, RSS 2.0, JSON Feed 1.1, OPML 2.0.
+"""The faults of a document by the rules of its format: RFC 4287, RSS 2.0, JSON Feed 1.1, OPML 2.0.
 
 Each checker returns the faults as texts, so that a test shows all of them. Elements and attributes of other namespaces
 are nobody's fault: every one of the XML formats allows them.
@@ -133,7 +133,7 @@ def _text(text: Element) -> Iterator[str]:
 
 
 def _common(parent: Element) -> Iterator[str]:
-    """What a feed and an entry have in common."""
+    """The faults of the elements that feeds and entries share."""
     yield from _texts(parent, (f"{A}updated", f"{A}published"), _DATE_TIME, "date-time")
     yield from _texts(parent, (f"{A}id",), _URI, "IRI")
     for tag in ("title", "subtitle", "summary", "rights"):

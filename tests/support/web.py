@@ -45,7 +45,7 @@ class Web:
 
     @property
     def port(self) -> int:
-        """Where it listens, on 127.0.0.1."""
+        """The port on 127.0.0.1."""
         assert self.component.app.site is not None
         return self.component.app.site.listener.port
 

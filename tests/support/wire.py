@@ -17,7 +17,7 @@ from support.waiting import waiting
 
 
 class State(Enum):
-    """What a wire does."""
+    """The state of a wire."""
 
     WHOLE = auto()
     LOSSY = auto()
@@ -52,7 +52,7 @@ class Wire:
 
     @property
     def connections(self) -> int:
-        """How many connections go through it now."""
+        """The number of open connections."""
         return len(self._open)
 
     async def cut(self) -> None:

@@ -278,7 +278,7 @@ class World:
         return dispatcher
 
     def push_side(self, _dispatcher: Dispatcher) -> PushSide:
-        """What is known of the recipients."""
+        """Returns the presence of recipients: unknown."""
         return PushSide()
 
     def set_policy(self, **changes: object) -> None:
@@ -345,7 +345,7 @@ class World:
         self.dispatcher = self._dispatcher()
 
     async def events(self, to: str = "", node: str = "") -> list[Event]:
-        """What was sent since the last look, to an address or for a NodeID alone where these are given."""
+        """Returns the events since the last call, optionally to one address or for one node."""
         await self.settle()
         found = [read_event(stanza) for stanza in self.wire.sent]
         self.wire.sent.clear()

@@ -27,7 +27,7 @@ class XmlWork:
 
 @contextmanager
 def xml_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[XmlWork]:
-    """What is done within the block, in any thread."""
+    """Counts the parses and writes of XML within the block, in any thread."""
     work = XmlWork()
     parse, write = etree.fromstring, etree.tostring
 

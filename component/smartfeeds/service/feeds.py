@@ -30,11 +30,11 @@ from smartfeeds.service import (
     placing,
     publishing,
     pulls,
+    requests,
     standing,
     subscriptions,
     work,
 )
-from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted
 from smartfeeds.service.damage import DamageLog
 from smartfeeds.service.expiry import expire
@@ -55,23 +55,23 @@ SEARCHED_STEPS = 20
 INDEX_TRIES = 8
 
 
-_READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
-    r.Pull: ("pull", pulls.pull),
-    r.PullFeed: ("pull_feed", documents.pull_feed),
-    r.GetItem: ("get_item", pulls.get_item),
-    r.GetConfiguration: ("get_configuration", nodes.get_configuration),
-    r.GetDefaultConfiguration: ("get_default_configuration", nodes.get_default),
-    r.GetSubscriptions: ("get_subscriptions", subscriptions.get_subscriptions),
-    r.GetSubscribeOptions: ("get_subscribe_options", subscriptions.get_options),
-    r.GetDefaultSubscribeOptions: ("get_default_subscribe_options", subscriptions.get_default_options),
-    r.GetNodeSubscriptions: ("get_node_subscriptions", subscriptions.list_for_owner),
+_READS: dict[type[requests.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
+    requests.Pull: ("pull", pulls.pull),
+    requests.PullFeed: ("pull_feed", documents.pull_feed),
+    requests.GetItem: ("get_item", pulls.get_item),
+    requests.GetConfiguration: ("get_configuration", nodes.get_configuration),
+    requests.GetDefaultConfiguration: ("get_default_configuration", nodes.get_default),
+    requests.GetSubscriptions: ("get_subscriptions", subscriptions.get_subscriptions),
+    requests.GetSubscribeOptions: ("get_subscribe_options", subscriptions.get_options),
+    requests.GetDefaultSubscribeOptions: ("get_default_subscribe_options", subscriptions.get_default_options),
+    requests.GetNodeSubscriptions: ("get_node_subscriptions", subscriptions.list_for_owner),
     authorization.GetPendingNodes: ("get_pending_nodes", authorization.pending_nodes),
-    r.GetAffiliations: ("get_affiliations", affiliations.get_affiliations),
-    r.GetNodeInfo: ("get_node_info", discovery.node_info),
+    requests.GetAffiliations: ("get_affiliations", affiliations.get_affiliations),
+    requests.GetNodeInfo: ("get_node_info", discovery.node_info),
     discovery.GetAddressInfo: ("get_address_info", discovery.address_info),
-    r.GetNodes: ("get_nodes", discovery.address_items),
+    requests.GetNodes: ("get_nodes", discovery.address_items),
     discovery.GetChangedNodes: ("get_changed_nodes", discovery.get_changed_nodes),
-    r.GetItemIds: ("get_item_ids", discovery.item_ids),
+    requests.GetItemIds: ("get_item_ids", discovery.item_ids),
     origins.GetListedSources: ("get_listed_sources", origins.listed_sources),
     placing.GetOutline: ("get_outline", placing.get_outline),
     standing.GetStanding: ("get_standing", standing.get_standing),
@@ -80,21 +80,21 @@ _READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = 
     managed_nodes.GetManagedNode: ("get_managed_node", managed_nodes.get_managed_node),
     work.ListWork: ("list_work", work.list_work),
 }
-_WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
-    r.Publish: ("publish", publishing.publish),
-    r.Retract: ("retract", publishing.retract),
-    r.Purge: ("purge", publishing.purge),
-    r.CreateNode: ("create", nodes.create),
-    r.EnsureNode: ("ensure", nodes.ensure),
-    r.Configure: ("configure", nodes.configure),
-    r.DeleteNode: ("delete", nodes.delete),
-    r.Subscribe: ("subscribe", subscriptions.subscribe),
-    r.Unsubscribe: ("unsubscribe", subscriptions.unsubscribe),
-    r.SetSubscribeOptions: ("set_subscribe_options", subscriptions.set_options),
-    r.SetSubscriptions: ("set_subscriptions", subscriptions.set_for_owner),
+_WRITES: dict[type[requests.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
+    requests.Publish: ("publish", publishing.publish),
+    requests.Retract: ("retract", publishing.retract),
+    requests.Purge: ("purge", publishing.purge),
+    requests.CreateNode: ("create", nodes.create),
+    requests.EnsureNode: ("ensure", nodes.ensure),
+    requests.Configure: ("configure", nodes.configure),
+    requests.DeleteNode: ("delete", nodes.delete),
+    requests.Subscribe: ("subscribe", subscriptions.subscribe),
+    requests.Unsubscribe: ("unsubscribe", subscriptions.unsubscribe),
+    requests.SetSubscribeOptions: ("set_subscribe_options", subscriptions.set_options),
+    requests.SetSubscriptions: ("set_subscriptions", subscriptions.set_for_owner),
     authorization.AnswerAuthorization: ("answer_authorization", authorization.decide),
     authorization.ResendPending: ("resend_pending", authorization.resend),
-    r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
+    requests.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
     placing.MoveItem: ("move_item", placing.move_item),
     subscriptions.Bounce: ("bounce", subscriptions.end_after_bounce),
     consumer_requests.RetryConsumers: ("retry_consumers", consumer_requests.retry_consumers),
@@ -103,17 +103,17 @@ _WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answe
 KERNEL: Final = UseCases(
     _READS,
     _WRITES,
-    pulls=frozenset({r.Pull, r.PullFeed, r.GetItem}),
-    limited=frozenset({r.Publish, r.Retract, placing.MoveItem}),
+    pulls=frozenset({requests.Pull, requests.PullFeed, requests.GetItem}),
+    limited=frozenset({requests.Publish, requests.Retract, placing.MoveItem}),
     hooks=hooks.KERNEL,
 )
 
 
 # Ids of one request, and items of a group: the look-up of a batch with many requests stays short.
 _TOUCHED_ITEMS = 100
-_MAY_NAME_NODE = r.GetNodeInfo | r.GetItemIds | r.GetSubscriptions | r.GetAffiliations
+_MAY_NAME_NODE = requests.GetNodeInfo | requests.GetItemIds | requests.GetSubscriptions | requests.GetAffiliations
 _UNFINISHED = frozenset({MoreSteps, IndexFirst})  # results that say what runs next
-_COUNTED = r.CreateNode | r.EnsureNode | r.Subscribe
+_COUNTED = requests.CreateNode | requests.EnsureNode | requests.Subscribe
 
 # Receives the answer to a request, or the error in place of it. What it raises is only logged.
 Finish = Callable[[Any, BaseException | None], None]
@@ -168,20 +168,20 @@ class FeedService:
         self.policy = policy
         self.tasks = RequestTasks()
         self.damage_log = DamageLog()
-        self.answered: Counter[type[r.Request]] = Counter()
+        self.answered: Counter[type[requests.Request]] = Counter()
         self._clock = clock
         self._new_id = new_id
         self._on_change = on_change
         self._scans = Scans(store, self._begin_index)
         self._changed: set[int] = set()  # nodes, since the last call of `on_change`
 
-    def handle(self, request: r.Request) -> Awaitable[Answer]:
+    def handle(self, request: requests.Request) -> Awaitable[Answer]:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.submit(request, partial(settle, future)).future = future
         return future
 
-    def submit(self, request: r.Request, finish: Finish) -> Work:
+    def submit(self, request: requests.Request, finish: Finish) -> Work:
         """Handles a request, and calls `finish` with the answer, or with FeedError or StoreError.
 
         The request has no task and no future, because those would cost as much as all its statements. The work is for
@@ -308,7 +308,7 @@ class _Read(Work):
         self,
         service: FeedService,
         use_case: Callable[[ReadTx, Context], Answer | ReadAgain],
-        request: r.Request,
+        request: requests.Request,
         finish: Finish,
     ) -> None:
         super().__init__(request.turn)
@@ -361,7 +361,7 @@ class _Write(Work):
         self,
         service: FeedService,
         use_case: WriteStep[Any],
-        request: r.Request | None,
+        request: requests.Request | None,
         finish: Finish,
         turn: str = "",
         touch: Touch | None = None,
@@ -468,21 +468,21 @@ class _Kind(NamedTuple):
 
 
 @cache
-def _kind_of(request: type[r.Request]) -> _Kind:
+def _kind_of(request: type[requests.Request]) -> _Kind:
     """Returns what a type of request looks up. Asked for each request, these questions would be seven calls."""
     return _Kind(
         issubclass(request, _COUNTED),
-        issubclass(request, r.Subscribe),
-        issubclass(request, r.NodeRequest | _MAY_NAME_NODE),
-        issubclass(request, r.Publish | r.Retract | r.GetItem),
-        issubclass(request, r.Pull),
-        issubclass(request, r.Publish),
+        issubclass(request, requests.Subscribe),
+        issubclass(request, requests.NodeRequest | _MAY_NAME_NODE),
+        issubclass(request, requests.Publish | requests.Retract | requests.GetItem),
+        issubclass(request, requests.Pull),
+        issubclass(request, requests.Publish),
     )
 
 
-def _touch_of(request: r.Request) -> Touch | None:
+def _touch_of(request: requests.Request) -> Touch | None:
     """Returns what a request will look up, None if it is not about one node and counts against no quota."""
-    if isinstance(request, r.PullFeed):
+    if isinstance(request, requests.PullFeed):
         feed = request.node if request.view else ""
         return Touch(request.node, request.actor.bare_text, feed=feed, cursors=_cursors(request.page))
     kind = _kind_of(type(request))  # type: ignore[arg-type]  # mypy takes the type for one of its values

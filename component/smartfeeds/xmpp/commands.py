@@ -16,8 +16,8 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service import requests as r
 from smartfeeds.service.answers import ask
+from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.standing import Audience, GetStanding, Standing
 from smartfeeds.xmpp.command_sessions import CommandSessions, StepForm
 from smartfeeds.xmpp.elements import Element, only
@@ -26,7 +26,7 @@ from smartfeeds.xmpp.namespaces import COMMANDS, PROJECT, tag
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 T = TypeVar("T")
-Handle = Callable[[r.Request], Awaitable[object]]
+Handle = Callable[[Request], Awaitable[object]]
 
 COMMAND = tag(COMMANDS, "command")
 ABOUT_BYTES = 2_048  # longest part of a request that an error response repeats
@@ -112,7 +112,7 @@ class StepInput:
         """The page of a list that the user requests: a position of `Pages`, empty for the first page."""
         return "".join(self.values.get(PAGE, ())[:1])
 
-    async def answer(self, request: r.Request, kind: type[T]) -> T:
+    async def answer(self, request: Request, kind: type[T]) -> T:
         """Returns the service's response. Raises FeedError, StoreError."""
         return await ask(self.handle, request, kind)
 
@@ -167,7 +167,7 @@ def table_of(*commands: Command) -> Mapping[str, Command]:
 
 
 @dataclass(frozen=True, slots=True)
-class RunCommand(r.Request):
+class RunCommand(Request):
     """A request to run the step with this number. `step` None cancels the session."""
 
     command: Command
@@ -177,12 +177,12 @@ class RunCommand(r.Request):
 
 
 @dataclass(frozen=True, slots=True)
-class ListCommands(r.Request):
+class ListCommands(Request):
     """A request for the commands that the actor may run (XEP-0050 2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
-class CommandList(r.Answer):
+class CommandList(Answer):
     """Commands in the order of the table."""
 
     commands: tuple[Command, ...]
@@ -246,7 +246,7 @@ class CommandRunner:
         standing = await self._standing(request)
         return CommandList(tuple(command for command in self._table.values() if command.audience.admits(standing)))
 
-    async def _standing(self, request: r.Request) -> Standing:
+    async def _standing(self, request: Request) -> Standing:
         return await ask(self._handle, GetStanding(request.actor, request.service), Standing)
 
     async def _check(self, request: RunCommand) -> None:

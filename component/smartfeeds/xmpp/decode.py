@@ -9,14 +9,36 @@ from dataclasses import dataclass, replace
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service import requests as r
 from smartfeeds.service.drafts import PayloadDraft, draft_of
+from smartfeeds.service.requests import (
+    Configure,
+    CreateNode,
+    DeleteNode,
+    GetAffiliations,
+    GetConfiguration,
+    GetDefaultConfiguration,
+    GetDefaultSubscribeOptions,
+    GetNodeSubscriptions,
+    GetSubscribeOptions,
+    GetSubscriptions,
+    NodeRequest,
+    Publish,
+    Pull,
+    Purge,
+    Request,
+    Retract,
+    SetAffiliations,
+    SetSubscribeOptions,
+    SetSubscriptions,
+    Subscribe,
+    Unsubscribe,
+)
 from smartfeeds.xmpp.elements import TRUE, Element, item_id_of, node_of, only, orders_of, result_set_of
 from smartfeeds.xmpp.forms import parse_submit
 from smartfeeds.xmpp.namespaces import NODE_CONFIG, OWNER, PUBLISH_OPTIONS, PUBSUB, SUBSCRIBE_OPTIONS, tag
 
 # Parameters: the requester, our address, the element of the action, the other children of the container.
-Decoder = Callable[[Jid, str, Element, list[Element]], r.Request]
+Decoder = Callable[[Jid, str, Element, list[Element]], Request]
 # Reads one field of a request from the element of the action and the other children of the container.
 FieldReader = Callable[[Element, list[Element]], object]
 
@@ -47,7 +69,7 @@ class PubsubAction:
     companion: str = ""
 
 
-def decode(kind: str, container: Element, actor: Jid, service: str) -> r.Request:
+def decode(kind: str, container: Element, actor: Jid, service: str) -> Request:
     """Returns the request in a `<pubsub/>` element of an IQ of type `kind` (get, set).
 
     The first child in the container's namespace is the action. Raises FeedError.
@@ -76,7 +98,7 @@ def decode(kind: str, container: Element, actor: Jid, service: str) -> r.Request
         raise FeedError(Condition.BAD_REQUEST, "the request has more than one action, or one element twice")
     request = entry.decode(actor, service, action, rest)
     # `create` without a node asks for an instant node at any address.
-    if isinstance(request, r.NodeRequest) and request.node is None and not isinstance(request, r.CreateNode):
+    if isinstance(request, NodeRequest) and request.node is None and not isinstance(request, CreateNode):
         return replace(request, node=request.address_node)
     return request
 
@@ -84,7 +106,7 @@ def decode(kind: str, container: Element, actor: Jid, service: str) -> r.Request
 # Fields that many requests share.
 
 
-def _fields(request: Callable[..., r.Request], *fields: FieldReader) -> Decoder:
+def _fields(request: Callable[..., Request], *fields: FieldReader) -> Decoder:
     """Returns the decoder of a request whose fields are read one by one."""
     return lambda actor, service, action, rest: request(actor, service, *(read(action, rest) for read in fields))
 
@@ -130,7 +152,7 @@ def _entries(name: str, *, required: bool) -> FieldReader:
 # Requests with rules of their own.
 
 
-def _publish(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
+def _publish(actor: Jid, service: str, action: Element, rest: list[Element]) -> Request:
     """XEP-0060 7.1, with one item per request (X1, xep-map 140)."""
     item: Element | None = None
     for child in action.iterchildren(_ITEM):
@@ -144,8 +166,8 @@ def _publish(actor: Jid, service: str, action: Element, rest: list[Element]) -> 
             raise FeedError(Condition.BAD_REQUEST, "the form in publish-options is cancelled; it must be submitted")
     node = node_of(action)
     if item is None:
-        return r.Publish(actor, service, node, None, None, options, False)
-    return r.Publish(actor, service, node, item_id_of(item), _draft(item), options)
+        return Publish(actor, service, node, None, None, options, False)
+    return Publish(actor, service, node, item_id_of(item), _draft(item), options)
 
 
 def _draft(item: Element) -> PayloadDraft | None:
@@ -157,18 +179,18 @@ def _draft(item: Element) -> PayloadDraft | None:
     return None if payload is None else draft_of(payload)
 
 
-def _retract(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+def _retract(actor: Jid, service: str, action: Element, _rest: list[Element]) -> Request:
     """XEP-0060 7.2, with one item per request (xep-map 158)."""
     item = only(action.iterchildren("*"), _ITEM)
     item_id = item_id_of(item) if item is not None else None
-    return r.Retract(actor, service, node_of(action), item_id, action.get("notify") in TRUE)
+    return Retract(actor, service, node_of(action), item_id, action.get("notify") in TRUE)
 
 
-def _items(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
+def _items(actor: Jid, service: str, action: Element, rest: list[Element]) -> Request:
     """XEP-0060 6.5. The result set is beside the items; a result set inside them is accepted too (xep-map 208)."""
     children = list(action.iterchildren("*"))
     around = rest + children
-    return r.Pull(
+    return Pull(
         actor,
         service,
         node_of(action),
@@ -186,7 +208,7 @@ def _ids(items: Iterable[Element]) -> tuple[str, ...]:
     return tuple(item_id for item_id in item_ids if item_id is not None)
 
 
-def _create(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
+def _create(actor: Jid, service: str, action: Element, rest: list[Element]) -> Request:
     """XEP-0060 8.1 (xep-map 61). An empty `<configure/>` asks for the default configuration."""
     configure = only(rest, _CONFIGURE)
     form = None
@@ -194,10 +216,10 @@ def _create(actor: Jid, service: str, action: Element, rest: list[Element]) -> r
         if configure.get("node") is not None:
             raise FeedError(Condition.BAD_REQUEST, "configure has a node attribute; only create names the node")
         form = parse_submit(configure, NODE_CONFIG, required=False)
-    return r.CreateNode(actor, service, node_of(action), form)
+    return CreateNode(actor, service, node_of(action), form)
 
 
-def _subscribe(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
+def _subscribe(actor: Jid, service: str, action: Element, rest: list[Element]) -> Request:
     """XEP-0060 6.1 and 6.3.7 (xep-map 118)."""
     companion = only(rest, tag(PUBSUB, "options"))
     options = None
@@ -205,20 +227,20 @@ def _subscribe(actor: Jid, service: str, action: Element, rest: list[Element]) -
         if companion.get("node") is not None or companion.get("jid") is not None:
             raise FeedError(Condition.BAD_REQUEST, "options has node or jid; beside subscribe it must have neither")
         options = parse_submit(companion, SUBSCRIBE_OPTIONS)
-    return r.Subscribe(actor, service, node_of(action), action.get("jid"), options)
+    return Subscribe(actor, service, node_of(action), action.get("jid"), options)
 
 
-def _get_default(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    return r.GetDefaultConfiguration(actor, service, action.get("type") or "leaf")
+def _get_default(actor: Jid, service: str, action: Element, _rest: list[Element]) -> Request:
+    return GetDefaultConfiguration(actor, service, action.get("type") or "leaf")
 
 
-def _delete(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+def _delete(actor: Jid, service: str, action: Element, _rest: list[Element]) -> Request:
     """XEP-0060 8.4.1, with the address of the node that replaces the deleted node."""
     redirect = only(action.iterchildren("*"), _REDIRECT)
     uri = redirect.get("uri", "") if redirect is not None else ""
     if redirect is not None and not uri:
         raise FeedError(Condition.BAD_REQUEST, "redirect has no uri; send the address of the new node")
-    return r.DeleteNode(actor, service, node_of(action), uri)
+    return DeleteNode(actor, service, node_of(action), uri)
 
 
 _CONFIGURATION, _SUBSCRIPTION = _form(NODE_CONFIG), _form(SUBSCRIBE_OPTIONS)
@@ -228,13 +250,13 @@ _OF_USER, _OF_NODE = _constant(False), _constant(True)  # whose affiliations a r
 # A new action is a line here, and a line in `service.feeds.READS` or `WRITES`.
 _ROWS = (
     PubsubAction("get", PUBSUB, "items", _items, "retrieve-items rsm multi-items"),
-    PubsubAction("get", PUBSUB, "subscriptions", _fields(r.GetSubscriptions, _node, _page), "retrieve-subscriptions"),
+    PubsubAction("get", PUBSUB, "subscriptions", _fields(GetSubscriptions, _node, _page), "retrieve-subscriptions"),
     PubsubAction(
-        "get", PUBSUB, "affiliations", _fields(r.GetAffiliations, _node, _OF_USER, _page), "retrieve-affiliations"
+        "get", PUBSUB, "affiliations", _fields(GetAffiliations, _node, _OF_USER, _page), "retrieve-affiliations"
     ),
     # A form in this request is ignored.
-    PubsubAction("get", PUBSUB, "options", _fields(r.GetSubscribeOptions, _node, _jid), "subscription-options"),
-    PubsubAction("get", PUBSUB, "default", _fields(r.GetDefaultSubscribeOptions, _node), "retrieve-default-sub"),
+    PubsubAction("get", PUBSUB, "options", _fields(GetSubscribeOptions, _node, _jid), "subscription-options"),
+    PubsubAction("get", PUBSUB, "default", _fields(GetDefaultSubscribeOptions, _node), "retrieve-default-sub"),
     PubsubAction(
         "set",
         PUBSUB,
@@ -245,26 +267,24 @@ _ROWS = (
     ),
     PubsubAction("set", PUBSUB, "retract", _retract, "delete-items retract-items"),
     PubsubAction("set", PUBSUB, "subscribe", _subscribe, "subscribe", "options"),
-    PubsubAction("set", PUBSUB, "unsubscribe", _fields(r.Unsubscribe, _node, _jid)),
+    PubsubAction("set", PUBSUB, "unsubscribe", _fields(Unsubscribe, _node, _jid)),
     PubsubAction(
         "set",
         PUBSUB,
         "options",
-        _fields(r.SetSubscribeOptions, _node, _jid, _SUBSCRIPTION),
+        _fields(SetSubscribeOptions, _node, _jid, _SUBSCRIPTION),
         "subscription-options leased-subscription",
     ),
     PubsubAction("set", PUBSUB, "create", _create, "create-nodes create-and-configure instant-nodes", "configure"),
-    PubsubAction("get", OWNER, "configure", _fields(r.GetConfiguration, _node), "config-node"),
-    PubsubAction("set", OWNER, "configure", _fields(r.Configure, _node, _CONFIGURATION), "config-node"),
+    PubsubAction("get", OWNER, "configure", _fields(GetConfiguration, _node), "config-node"),
+    PubsubAction("set", OWNER, "configure", _fields(Configure, _node, _CONFIGURATION), "config-node"),
     PubsubAction("get", OWNER, "default", _get_default, "retrieve-default"),
     PubsubAction("set", OWNER, "delete", _delete, "delete-nodes"),
-    PubsubAction("set", OWNER, "purge", _fields(r.Purge, _node), "purge-nodes"),
-    PubsubAction(
-        "get", OWNER, "affiliations", _fields(r.GetAffiliations, _node, _OF_NODE, _page), "modify-affiliations"
-    ),
-    PubsubAction("set", OWNER, "affiliations", _fields(r.SetAffiliations, _node, _AFFILIATIONS), "modify-affiliations"),
-    PubsubAction("get", OWNER, "subscriptions", _fields(r.GetNodeSubscriptions, _node, _page), "manage-subscriptions"),
-    PubsubAction("set", OWNER, "subscriptions", _fields(r.SetSubscriptions, _node, _STATES), "manage-subscriptions"),
+    PubsubAction("set", OWNER, "purge", _fields(Purge, _node), "purge-nodes"),
+    PubsubAction("get", OWNER, "affiliations", _fields(GetAffiliations, _node, _OF_NODE, _page), "modify-affiliations"),
+    PubsubAction("set", OWNER, "affiliations", _fields(SetAffiliations, _node, _AFFILIATIONS), "modify-affiliations"),
+    PubsubAction("get", OWNER, "subscriptions", _fields(GetNodeSubscriptions, _node, _page), "manage-subscriptions"),
+    PubsubAction("set", OWNER, "subscriptions", _fields(SetSubscriptions, _node, _STATES), "manage-subscriptions"),
 )
 # By the type of the IQ and the tag of the action.
 ACTIONS: Mapping[tuple[str, str], PubsubAction] = {(row.kind, tag(row.namespace, row.name)): row for row in _ROWS}

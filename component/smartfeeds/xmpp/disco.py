@@ -17,8 +17,8 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import entry_path, feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
+from smartfeeds.service.requests import GetItemIds, GetNodeInfo, GetNodes, ItemIds, NodeInfo, NodeList, Request
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp import service_queries
 from smartfeeds.xmpp.caps import INFO_QUERY, Caps, CapsKey, DiscoInfo, Identity
@@ -144,20 +144,20 @@ class Disco:
             (ITEMS_QUERY, ns.SHIM): _items_query(ns.SHIM),
             **{(ITEMS_QUERY, node): _items_query(node) for node in self._commands},
         }
-        self.readers: Mapping[tuple[str, str], Callable[[Element, Jid, str], r.Request | bytes]] = {
+        self.readers: Mapping[tuple[str, str], Callable[[Element, Jid, str], Request | bytes]] = {
             **{("get", query): self.read for query in (INFO_QUERY, ITEMS_QUERY)},
             **{("set", query): _refuse_set for query in (INFO_QUERY, ITEMS_QUERY)},
         }
         # By the type of the service's response. The second parameter is the address that the request was sent to.
         self.encoders: Mapping[type, Callable[[Any, str], bytes]] = {
-            r.NodeInfo: self._node_info,
-            r.NodeList: self._nodes,
-            r.ItemIds: _item_ids,
+            NodeInfo: self._node_info,
+            NodeList: self._nodes,
+            ItemIds: _item_ids,
             ServiceDescription: lambda _answer, _service: self._prepared[INFO_QUERY, None],
             CommandList: _command_list,
         }
 
-    def read(self, query: Element, actor: Jid, service: str) -> r.Request | bytes:
+    def read(self, query: Element, actor: Jid, service: str) -> Request | bytes:
         """Returns the request of a `<query/>`, or the body of the response if it needs no store. Raises FeedError."""
         node = node_of(query) if query.get("node") else None
         if node is None and query.tag == INFO_QUERY and "@" in service:
@@ -168,16 +168,16 @@ class Disco:
         children = list(query.iterchildren("*"))
         if node is None:
             included, excluded = _types(children)
-            return r.GetNodes(actor, service, result_set_of(children), included, excluded)
+            return GetNodes(actor, service, result_set_of(children), included, excluded)
         if query.tag == ITEMS_QUERY and node == ns.COMMANDS:
             return ListCommands(actor, service)
         if query.tag == INFO_QUERY and node in self._commands:
             return _command_info(self._commands[node])
         if query.tag == INFO_QUERY:
-            return r.GetNodeInfo(actor, service, node)
-        return r.GetItemIds(actor, service, node, result_set_of(children))
+            return GetNodeInfo(actor, service, node)
+        return GetItemIds(actor, service, node, result_set_of(children))
 
-    def _node_info(self, answer: r.NodeInfo, service: str) -> bytes:
+    def _node_info(self, answer: NodeInfo, service: str) -> bytes:
         title = answer.node.options.title
         name = f" name='{attribute(title)}'" if title else ""
         identity = f"<identity category='pubsub' type='leaf'{name}/>"
@@ -186,7 +186,7 @@ class Disco:
             forms += encode_form("result", ns.REQUIREMENTS, self._requirements(answer, service))
         return _info_query(answer.name, identity, self._node_features, forms)
 
-    def _requirements(self, answer: r.NodeInfo, service: str) -> list[FormField]:
+    def _requirements(self, answer: NodeInfo, service: str) -> list[FormField]:
         """Returns the addresses of the feed and the requests that it accepts (Smart Feeds, Feed Requirements; D16)."""
         view = answer.view
         separator = "&" if "?" in answer.name else "?"
@@ -210,7 +210,7 @@ class Disco:
             FormField("item-format", "text-single", (ns.ATOM,), "Format of the items"),
         ]
 
-    def _alternate(self, answer: r.NodeInfo) -> list[FormField]:
+    def _alternate(self, answer: NodeInfo) -> list[FormField]:
         """Returns the link to the page of a node over HTTP (xep-map 236). The service adds no link to entries."""
         if not (self._info.http_base_url and answer.readable):
             return []
@@ -225,13 +225,13 @@ class Disco:
         query = f"?{canonical(view)}" if view.smart else ""
         return f"{self._origin}{feed_path(name)}{query}"
 
-    def _nodes(self, answer: r.NodeList, _service: str) -> bytes:
+    def _nodes(self, answer: NodeList, _service: str) -> bytes:
         """Returns nodes at the domain, even if the request was sent to another address of ours (D21)."""
         items = _disco_items(self._info.domain, [(node.name, node.options.title) for node in answer.nodes])
         return _items_query(None, items, encode_result_set(answer.result_set))
 
 
-def _refuse_set(_query: Element, _actor: Jid, _service: str) -> r.Request:
+def _refuse_set(_query: Element, _actor: Jid, _service: str) -> Request:
     raise FeedError(Condition.BAD_REQUEST, "discovery requests must be of type get")
 
 
@@ -254,13 +254,13 @@ def _command_info(command: Command) -> bytes:
     return _info_query(command.node, identity, [ns.DISCO_INFO, ns.COMMANDS, ns.DATA])
 
 
-def _item_ids(answer: r.ItemIds, service: str) -> bytes:
+def _item_ids(answer: ItemIds, service: str) -> bytes:
     jid = attribute_bytes(service)
     items = [b"<item jid='%b' name='%b'/>" % (jid, attribute_bytes(item_id)) for item_id in answer.ids]
     return _items_query(answer.node, *items, encode_result_set(answer.result_set))
 
 
-def _meta_data(answer: r.NodeInfo) -> list[FormField]:
+def _meta_data(answer: NodeInfo) -> list[FormField]:
     """Returns the meta-data form (XEP-0060 5.4; xep-map 31 to 34)."""
     node = answer.node
     known = OPTIONS if answer.described else PUBLIC_META_DATA

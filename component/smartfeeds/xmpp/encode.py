@@ -13,7 +13,7 @@ from smartfeeds.core.model import Item, SubscriptionState
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service import requests as r
+from smartfeeds.service import requests
 from smartfeeds.xmpp.forms import config_fields, encode_form, subscribe_fields
 from smartfeeds.xmpp.namespaces import DELAY, EVENT, NODE_CONFIG, OWNER, PUBSUB, RSM, SUBSCRIBE_OPTIONS
 from smartfeeds.xmpp.stanza_errors import encode_error
@@ -71,7 +71,7 @@ def is_plain(text: str) -> bool:
     return text.isascii() and not text.encode().translate(None, _PLAIN)
 
 
-def encode_result_set(result_set: r.ResultSet | None) -> bytes:
+def encode_result_set(result_set: requests.ResultSet | None) -> bytes:
     """Returns the `<set/>` of a response (XEP-0059), or nothing for None."""
     if result_set is None:
         return b""
@@ -90,7 +90,7 @@ def _pubsub(*parts: bytes, namespace: str = PUBSUB) -> bytes:
     return b"".join((_STARTS[namespace], *parts, b"</pubsub>"))
 
 
-def _page(page: r.Page) -> bytes:
+def _page(page: requests.Page) -> bytes:
     return _pubsub(
         b"<items node='%b'>" % attribute_bytes(page.node),
         *item_parts(page.items, show_publisher=page.show_publisher),
@@ -99,29 +99,29 @@ def _page(page: r.Page) -> bytes:
     )
 
 
-def _published(answer: r.Published) -> bytes:
+def _published(answer: requests.Published) -> bytes:
     node = attribute_bytes(answer.node)
     item = b"<item id='%b'/>" % attribute(answer.item_id).encode() if answer.item_id else b""
     return b"%b<publish node='%b'>%b</publish></pubsub>" % (_STARTS[PUBSUB], node, item)
 
 
-def _node_created(answer: r.NodeCreated) -> bytes:
+def _node_created(answer: requests.NodeCreated) -> bytes:
     return _pubsub(b"<create node='%b'/>" % attribute_bytes(answer.node)) if answer.generated else b""
 
 
-def _subscription(entry: r.SubscriptionShown) -> bytes:
+def _subscription(entry: requests.SubscriptionShown) -> bytes:
     # Nodes recur, and addresses of subscribers do not.
     node, jid = attribute_bytes(entry.node), attribute(entry.jid).encode()
     expiry = b"" if entry.lease_end_us is None else b" expiry='%b'" % format_datetime(entry.lease_end_us).encode()
     return b"<subscription node='%b' jid='%b' subscription='%b'%b/>" % (node, jid, _STATES[entry.state], expiry)
 
 
-def _unsubscribed(answer: r.Unsubscribed) -> bytes:
+def _unsubscribed(answer: requests.Unsubscribed) -> bytes:
     """Returns the former subscription, which XEP-0060 6.2.2 allows and clients of Prosody expect."""
     return _pubsub(_subscription(answer.subscription))
 
 
-def _subscribed(answer: r.Subscribed) -> bytes:
+def _subscribed(answer: requests.Subscribed) -> bytes:
     options = b""
     if answer.options is not None:
         form = encode_form("result", SUBSCRIBE_OPTIONS, subscribe_fields(answer.kind, answer.options))
@@ -129,7 +129,7 @@ def _subscribed(answer: r.Subscribed) -> bytes:
     return b"%b%b%b</pubsub>" % (_STARTS[PUBSUB], _subscription(answer.subscription), options)
 
 
-def _subscribe_options(answer: r.SubscribeOptions) -> bytes:
+def _subscribe_options(answer: requests.SubscribeOptions) -> bytes:
     node = node_attribute(answer.node)
     fields = subscribe_fields(answer.kind, answer.options)
     if answer.jid is None:
@@ -139,14 +139,14 @@ def _subscribe_options(answer: r.SubscribeOptions) -> bytes:
     return _pubsub(f"<options{node} jid='{attribute(answer.jid)}'>{form}</options>".encode())
 
 
-def _subscriptions(answer: r.SubscriptionList) -> bytes:
+def _subscriptions(answer: requests.SubscriptionList) -> bytes:
     """Returns the requester's own subscriptions (XEP-0060 5.6), or those of a node for its owner (8.8.1)."""
     if answer.owner:
         return _owner_list(b"subscription", answer, ((entry.jid, entry.state.value) for entry in answer.entries))
     return _list(PUBSUB, b"subscription", answer, map(_subscription, answer.entries))
 
 
-def _affiliations(answer: r.AffiliationList) -> bytes:
+def _affiliations(answer: requests.AffiliationList) -> bytes:
     """Returns the requester's own affiliations (XEP-0060 5.7), or those of a node for its owner (8.9.1)."""
     if answer.owner:
         return _owner_list(b"affiliation", answer, ((entry.jid, entry.affiliation.value) for entry in answer.entries))
@@ -158,7 +158,7 @@ def _affiliations(answer: r.AffiliationList) -> bytes:
 
 
 def _owner_list(
-    name: bytes, answer: r.SubscriptionList | r.AffiliationList, entries: Iterable[tuple[str, str]]
+    name: bytes, answer: requests.SubscriptionList | requests.AffiliationList, entries: Iterable[tuple[str, str]]
 ) -> bytes:
     """Returns a list of addresses, each with the value of the attribute that has the name of the element."""
     elements = (
@@ -168,13 +168,13 @@ def _owner_list(
 
 
 def _list(
-    namespace: str, name: bytes, answer: r.SubscriptionList | r.AffiliationList, entries: Iterable[bytes]
+    namespace: str, name: bytes, answer: requests.SubscriptionList | requests.AffiliationList, entries: Iterable[bytes]
 ) -> bytes:
     node, result_set = node_attribute(answer.node).encode(), encode_result_set(answer.result_set)
     return _pubsub(b"<%bs%b>" % (name, node), *entries, b"</%bs>" % name, result_set, namespace=namespace)
 
 
-def _partly_refused(answer: r.PartlyRefused) -> bytes:
+def _partly_refused(answer: requests.PartlyRefused) -> bytes:
     """Returns the body of an error response: the rejected entries, then the error (XEP-0060 8.8.2.4, 8.9.2.4)."""
     entries = b""
     if answer.affiliations is not None:
@@ -186,7 +186,7 @@ def _partly_refused(answer: r.PartlyRefused) -> bytes:
     )
 
 
-def _configuration(answer: r.Configuration) -> bytes:
+def _configuration(answer: requests.Configuration) -> bytes:
     creating = answer.node is None
     name = "default" if creating else "configure"
     form = encode_form("form", NODE_CONFIG, config_fields(answer.options, answer.limits, creating=creating))
@@ -198,7 +198,7 @@ def node_attribute(node: str | None) -> str:
     return f" node='{attribute(node)}'" if node is not None else ""
 
 
-def encode_last_item(answer: r.Subscribed, item: Item, service: str, message_id: str) -> bytes:
+def encode_last_item(answer: requests.Subscribed, item: Item, service: str, message_id: str) -> bytes:
     """Returns the message with the newest item for a new subscriber (XEP-0060 6.1.7; xep-map 116)."""
     entry = answer.subscription
     body = f"<body>{escape(answer.body)}</body>" if answer.body else ""
@@ -220,15 +220,15 @@ def encode_last_item(answer: r.Subscribed, item: Item, service: str, message_id:
 
 
 ENCODERS: Mapping[type, Encoder] = {
-    r.EmptyResult: lambda _answer: b"",
-    r.Page: _page,
-    r.Published: _published,
-    r.NodeCreated: _node_created,
-    r.Subscribed: _subscribed,
-    r.Unsubscribed: _unsubscribed,
-    r.SubscribeOptions: _subscribe_options,
-    r.SubscriptionList: _subscriptions,
-    r.AffiliationList: _affiliations,
-    r.Configuration: _configuration,
-    r.PartlyRefused: _partly_refused,
+    requests.EmptyResult: lambda _answer: b"",
+    requests.Page: _page,
+    requests.Published: _published,
+    requests.NodeCreated: _node_created,
+    requests.Subscribed: _subscribed,
+    requests.Unsubscribed: _unsubscribed,
+    requests.SubscribeOptions: _subscribe_options,
+    requests.SubscriptionList: _subscriptions,
+    requests.AffiliationList: _affiliations,
+    requests.Configuration: _configuration,
+    requests.PartlyRefused: _partly_refused,
 }

@@ -26,8 +26,8 @@ from smartfeeds.errors import (
     StoreError,
     store_failure,
 )
-from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import Finish, RequestTasks
+from smartfeeds.service.requests import PartlyRefused, Request, Subscribed
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.xmpp import namespaces as ns
@@ -61,7 +61,7 @@ from smartfeeds.xmpp.turns import StanzaWork
 log = structlog.get_logger()
 
 # Forms that users submit in messages, by FORM_TYPE. The function returns the request in the fields of a form.
-MESSAGE_FORMS: Mapping[str, Callable[[FormFields, Jid, str], r.Request]] = {
+MESSAGE_FORMS: Mapping[str, Callable[[FormFields, Jid, str], Request]] = {
     ns.SUBSCRIBE_AUTHORIZATION: read_authorization,
 }
 _STORE_AWAY = "the store is not available; try again later"
@@ -81,13 +81,13 @@ UNREAD = "unread"  # operation of requests rejected before their kind is known
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
 
 
-def _partly_refused(answer: r.PartlyRefused, _iq: IncomingIq, _new_id: Callable[[], str]) -> Response:
-    body = ENCODERS[r.PartlyRefused](answer)
+def _partly_refused(answer: PartlyRefused, _iq: IncomingIq, _new_id: Callable[[], str]) -> Response:
+    body = ENCODERS[PartlyRefused](answer)
     return Response(body, kind=b"error", outcome=Condition.NOT_ACCEPTABLE.value)
 
 
-def _subscribed(answer: r.Subscribed, iq: IncomingIq, new_id: Callable[[], str]) -> Response:
-    body = ENCODERS[r.Subscribed](answer)
+def _subscribed(answer: Subscribed, iq: IncomingIq, new_id: Callable[[], str]) -> Response:
+    body = ENCODERS[Subscribed](answer)
     if answer.last is None:
         return Response(body)
     return Response(body, after=(encode_last_item(answer, answer.last, iq.address.bare, new_id()),))
@@ -104,12 +104,12 @@ def _at_address(encoders: Mapping[type, Callable[[Any, str], bytes]]) -> dict[ty
 
 _ENCODERS: Mapping[type, ResponseEncoder] = {
     CommandReply: body_only(encode_command),
-    r.PartlyRefused: _partly_refused,
-    r.Subscribed: _subscribed,
+    PartlyRefused: _partly_refused,
+    Subscribed: _subscribed,
 }
 # Of the answers that are an IQ alone. Most requests have one of them.
-_BODIES = {kind: encode for kind, encode in ENCODERS.items() if kind not in (r.PartlyRefused, r.Subscribed)}
-_OPERATIONS: Mapping[type[r.Request], str] = {RunCommand: "command", ListCommands: DISCOVER}
+_BODIES = {kind: encode for kind, encode in ENCODERS.items() if kind not in (PartlyRefused, Subscribed)}
+_OPERATIONS: Mapping[type[Request], str] = {RunCommand: "command", ListCommands: DISCOVER}
 
 StanzaHandler = Callable[[Element], bool | StanzaWork]
 
@@ -117,10 +117,10 @@ StanzaHandler = Callable[[Element], bool | StanzaWork]
 class RequestHandler(Protocol):
     """The service that answers requests."""
 
-    def handle(self, request: r.Request) -> Awaitable[object]:
+    def handle(self, request: Request) -> Awaitable[object]:
         """Returns the response. Raises FeedError, StoreError."""
 
-    def submit(self, request: r.Request, finish: Finish) -> object:
+    def submit(self, request: Request, finish: Finish) -> object:
         """Handles a request, and calls `finish` with the response, or with an error: FeedError, StoreError."""
 
 
@@ -147,7 +147,7 @@ class _RequestRun(StanzaWork):
 
     __slots__ = ("_began_s", "_router", "iq", "request", "sender")
 
-    def __init__(self, router: "StanzaRouter", request: r.Request, iq: IncomingIq | None) -> None:
+    def __init__(self, router: "StanzaRouter", request: Request, iq: IncomingIq | None) -> None:
         self._listeners = ()  # as StanzaWork, without a call for each request
         self.has_ended, self.spent_s = False, 0.0
         self._router = router
@@ -243,13 +243,13 @@ class StanzaRouter:
             **service_readers(info.name, info.http_base_url, tools.now_us),
         }
         # Requests that the service does not handle itself.
-        self.handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
+        self.handlers: Mapping[type[Request], Callable[..., Awaitable[object]]] = {
             RunCommand: self._commands.run,
             ListCommands: self._commands.list_commands,
             **stanzas.handlers,
         }
         # The service handles a request by one read or one write, other handlers by any number of them.
-        self._access: Mapping[type[r.Request], StoreAccess] = {
+        self._access: Mapping[type[Request], StoreAccess] = {
             **dict.fromkeys(use_cases.reads, StoreAccess.READ),
             **dict.fromkeys(use_cases.writes, StoreAccess.WRITE),
             **dict.fromkeys(self.handlers, StoreAccess.MIXED),
@@ -336,7 +336,7 @@ class StanzaRouter:
 
     def _begin(self, iq: IncomingIq, read: Reader, payload: Element) -> bool | StanzaWork:
         """Reads a request and starts it."""
-        request: r.Request | bytes | None = None
+        request: Request | bytes | None = None
         try:
             request = read(payload, iq.sender.jid, iq.address.bare)
         except FeedError as error:
@@ -352,7 +352,7 @@ class StanzaRouter:
             return self.start(request, iq)
         return True
 
-    def start(self, request: r.Request, iq: IncomingIq | None = None) -> StanzaWork:
+    def start(self, request: Request, iq: IncomingIq | None = None) -> StanzaWork:
         """Starts a request, after those that its actor has sent before. A request without an IQ has no response."""
         run = _RequestRun(self, request, iq)
         self.in_flight += 1
@@ -400,7 +400,7 @@ class StanzaRouter:
             self._reply(message)
         return response.outcome
 
-    def fail(self, iq: IncomingIq | None, error: FeedError, request: type[r.Request] | None = None) -> str:
+    def fail(self, iq: IncomingIq | None, error: FeedError, request: type[Request] | None = None) -> str:
         """Sends an error response, if a response is due. Returns the outcome."""
         if iq is not None:
             self._reply(envelope(b"error", iq.head, iq.about + encode_error(error, request)))

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.service import requests as r
+from smartfeeds.service.requests import Request
 from smartfeeds.xmpp.calls import IncomingIq
 from smartfeeds.xmpp.commands import Command
 from smartfeeds.xmpp.elements import Element
 
 # Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
-Reader = Callable[[Element, Jid, str], r.Request | bytes]
+Reader = Callable[[Element, Jid, str], Request | bytes]
 
 
 class Response(NamedTuple):

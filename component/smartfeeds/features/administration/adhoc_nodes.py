@@ -9,8 +9,20 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.options import KIND, PUBSUB, FormFields
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
-from smartfeeds.service import requests as r
 from smartfeeds.service.managed_nodes import GetManagedNode, ManagedNode
+from smartfeeds.service.requests import (
+    Answer,
+    Configuration,
+    Configure,
+    CreateNode,
+    DeleteNode,
+    EmptyResult,
+    GetConfiguration,
+    GetDefaultConfiguration,
+    NodeCreated,
+    Purge,
+    PurgeBegun,
+)
 from smartfeeds.service.standing import Audience
 from smartfeeds.service.work import purge_number
 from smartfeeds.xmpp.command_fields import CommandField, flag_field, text_field
@@ -34,7 +46,7 @@ _PURGE_CONFIRMED = flag_field("confirm", "Retract all items of the node")
 
 
 async def _ask_new(step: StepInput) -> CommandForm:
-    defaults = await step.answer(r.GetDefaultConfiguration(step.actor, step.service), r.Configuration)
+    defaults = await step.answer(GetDefaultConfiguration(step.actor, step.service), Configuration)
     return CommandForm(
         (_NEW_NODE.again(step), *config_fields(defaults.options, defaults.limits, creating=True)),
         instructions="A feed has Atom entries and never loses them. A generic node accepts every payload.",
@@ -43,14 +55,14 @@ async def _ask_new(step: StepInput) -> CommandForm:
 
 async def _create(step: StepInput) -> CommandResult:
     node = _NEW_NODE.read(step)
-    request = r.CreateNode(step.actor, step.service, node or None, _configuration(step.values))
-    answer = await step.answer(request, r.NodeCreated)
+    request = CreateNode(step.actor, step.service, node or None, _configuration(step.values))
+    answer = await step.answer(request, NodeCreated)
     return CommandResult((CommandNote(f"Created the node {answer.node}."),), (NODE.show(answer.node),))
 
 
 async def _show_configuration(step: StepInput) -> CommandForm:
     node = NODE.read(step)
-    answer = await step.answer(r.GetConfiguration(step.actor, step.service, node), r.Configuration)
+    answer = await step.answer(GetConfiguration(step.actor, step.service, node), Configuration)
     return CommandForm(
         (NODE.hide(node), *config_fields(answer.options, answer.limits, creating=False)),
         instructions=f"Configure the node {node}.",
@@ -59,7 +71,7 @@ async def _show_configuration(step: StepInput) -> CommandForm:
 
 async def _configure(step: StepInput) -> CommandResult:
     node = NODE.read(step)
-    await step.answer(r.Configure(step.actor, step.service, node, _configuration(step.values)), r.EmptyResult)
+    await step.answer(Configure(step.actor, step.service, node, _configuration(step.values)), EmptyResult)
     return note_result(f"Configured the node {node}.")
 
 
@@ -110,8 +122,8 @@ async def _purge(step: StepInput) -> CommandResult:
     node = NODE.read(step)
     if not _PURGE_CONFIRMED.read(step):
         return note_result(f"The items of {node} were not retracted.", "warn")
-    answer = await step.answer(r.Purge(step.actor, step.service, node, begins=True), r.Answer)
-    if not isinstance(answer, r.PurgeBegun):
+    answer = await step.answer(Purge(step.actor, step.service, node, begins=True), Answer)
+    if not isinstance(answer, PurgeBegun):
         return note_result(f"Retracted all items of {node}.")
     number = purge_number(answer.node_no)
     return note_result(f"The items of {node} are being retracted. List work in progress shows it as {number}.")
@@ -121,7 +133,7 @@ async def _delete(step: StepInput) -> CommandResult:
     node = NODE.read(step)
     if not _CONFIRMED.read(step):
         return note_result(f"The node {node} was not deleted.", "warn")
-    await step.answer(r.DeleteNode(step.actor, step.service, node), r.EmptyResult)
+    await step.answer(DeleteNode(step.actor, step.service, node), EmptyResult)
     return note_result(f"Deleted the node {node}.")
 
 

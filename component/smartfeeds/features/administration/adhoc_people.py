@@ -7,7 +7,15 @@ from functools import partial
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.text import counted
-from smartfeeds.service import requests as r
+from smartfeeds.service.requests import (
+    AffiliationShown,
+    Answer,
+    PartlyRefused,
+    Request,
+    SetAffiliations,
+    SetSubscriptions,
+    SubscriptionShown,
+)
 from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import CommandField, choice_field, jids_field
 from smartfeeds.xmpp.commands import CommandForm, CommandNote, CommandResult, Step, StepInput, project_command
@@ -33,12 +41,12 @@ _STATE = choice_field("state", "Subscription", {"subscribed": "Approve or subscr
 class _Relation:
     """Affiliations, or subscriptions, of a node: the request that changes them, and the field for a change."""
 
-    change: Callable[[Jid, str, str, tuple[tuple[str, str], ...]], r.Request]
+    change: Callable[[Jid, str, str, tuple[tuple[str, str], ...]], Request]
     field: CommandField[str]
 
 
-_AFFILIATIONS = _Relation(r.SetAffiliations, _AFFILIATION)
-_SUBSCRIPTIONS = _Relation(r.SetSubscriptions, _STATE)
+_AFFILIATIONS = _Relation(SetAffiliations, _AFFILIATION)
+_SUBSCRIPTIONS = _Relation(SetSubscriptions, _STATE)
 
 
 async def _ask(relation: _Relation, step: StepInput) -> CommandForm:
@@ -49,16 +57,16 @@ async def _change(relation: _Relation, step: StepInput) -> CommandResult:
     """Returns how many entries were changed, and which were refused."""
     node, jids, value = NODE.read(step), _JIDS.read(step), relation.field.read(step)
     entries = tuple((jid, value) for jid in jids)
-    answer = await step.answer(relation.change(step.actor, step.service, node, entries), r.Answer)
-    rest = (answer.affiliations or answer.subscriptions) if isinstance(answer, r.PartlyRefused) else None
+    answer = await step.answer(relation.change(step.actor, step.service, node, entries), Answer)
+    rest = (answer.affiliations or answer.subscriptions) if isinstance(answer, PartlyRefused) else None
     refused = rest.entries if rest else ()
     notes = tuple(CommandNote(f"Not changed: {entry.jid} stays {_value(entry)}.", "error") for entry in refused)
     done = CommandNote(f"Changed {counted(len(jids) - len(refused), 'JID')} of {node}.")
     return CommandResult((done, *notes) if len(jids) > len(refused) else notes)
 
 
-def _value(entry: r.AffiliationShown | r.SubscriptionShown) -> str:
-    return entry.affiliation.value if isinstance(entry, r.AffiliationShown) else entry.state.value
+def _value(entry: AffiliationShown | SubscriptionShown) -> str:
+    return entry.affiliation.value if isinstance(entry, AffiliationShown) else entry.state.value
 
 
 def _change_steps(relation: _Relation) -> tuple[Step, ...]:

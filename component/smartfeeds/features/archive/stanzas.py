@@ -24,7 +24,7 @@ from smartfeeds.features.archive.requests import (
     GetArchiveEnds,
     QueryArchive,
 )
-from smartfeeds.service import requests as r
+from smartfeeds.service.requests import Request, local_part
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.calls import IncomingIq
 from smartfeeds.xmpp.elements import Element, node_of, orders_of, result_set_of
@@ -54,7 +54,7 @@ _FIELDS = (
 _FORM = f"<query xmlns='{ns.MAM}'>{encode_form('form', ns.MAM, _FIELDS)}</query>".encode()
 
 
-def read_query(query: Element, actor: Jid, service: str) -> r.Request:
+def read_query(query: Element, actor: Jid, service: str) -> Request:
     """Returns the request of a `<query/>`. Raises FeedError."""
     node, query_id = _node(query, service), query.get("queryid")
     if query_id is not None and len(query_id.encode()) > MAX_ID_BYTES:
@@ -73,7 +73,7 @@ def read_query(query: Element, actor: Jid, service: str) -> r.Request:
     )
 
 
-def read_metadata(metadata: Element, actor: Jid, service: str) -> r.Request:
+def read_metadata(metadata: Element, actor: Jid, service: str) -> Request:
     """Returns the request of a `<metadata/>`."""
     return GetArchiveEnds(actor, service, _node(metadata, service))
 
@@ -84,7 +84,7 @@ def read_form(_query: Element, _actor: Jid, _service: str) -> bytes:
 
 
 def _node(element: Element, service: str) -> str | None:
-    return node_of(element) or r.local_part(service)
+    return node_of(element) or local_part(service)
 
 
 def encode_fin(page: ArchivePage) -> bytes:

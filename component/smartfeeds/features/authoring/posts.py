@@ -11,9 +11,25 @@ from types import MappingProxyType
 
 from smartfeeds.core.files import media_type_of
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring import post_fields as f
 from smartfeeds.features.authoring.json_posts import read_json_item, read_json_post
 from smartfeeds.features.authoring.parts import read_parts
+from smartfeeds.features.authoring.post_fields import (
+    ATTACH,
+    CONTENT,
+    CONTENT_HTML,
+    FILENAME,
+    LINK,
+    MARKDOWN,
+    POST_PARAMETERS,
+    TAGS,
+    TITLE,
+    Fields,
+    fields_of_call,
+    is_set,
+    known_fields,
+    read_form,
+    single,
+)
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.uploads import UploadName, Uploads
 from smartfeeds.formats.entry import EntryLink, EntryText, TextKind
@@ -60,7 +76,7 @@ def _item_content(forms: FeedForms) -> Content:
 PUT_POST, SEND_POST = (
     replace(
         operation,
-        parameters=(*operation.parameters, *f.POST_PARAMETERS),
+        parameters=(*operation.parameters, *POST_PARAMETERS),
         body={**_BODIES, **_FILE},
         body_forms=_item_content,
     )
@@ -92,7 +108,7 @@ class PostReader:
         """
         if call.media_type in self._whole_feeds:
             raise unsupported(f"an item is one of {', '.join(self._document_types)}, or a file", self._document_types)
-        fields = f.fields_of_call(call)
+        fields = fields_of_call(call)
         if call.media_type == n.MULTIPART:
             return draft_of(await self._multipart(call, fields)), n.JSON
         if (name := _file_name(call, fields, call.item_id, self._readers)) is not None:
@@ -113,13 +129,13 @@ class PostReader:
     async def _file(self, call: HttpCall, fields: dict[str, str], name: UploadName) -> Element:
         """An entry with the body as its enclosure."""
         # What is wrong with the fields is found before the file is read.
-        entry_of(_post({f.TITLE: name.media_type, **fields}, None))
+        entry_of(_post({TITLE: name.media_type, **fields}, None))
         return await self._of_text(call, "", fields, (await self._uploads.from_body(call, name),))
 
     async def _multipart(self, call: HttpCall, fields: dict[str, str]) -> Element:
         """An entry with the fields and the files of a form."""
         parts = await read_parts(call, self._uploads, self._bodies.limit_bytes)
-        return await self._of_fields(call, f.known_fields(parts.fields), fields, tuple(link for _, link in parts.files))
+        return await self._of_fields(call, known_fields(parts.fields), fields, tuple(link for _, link in parts.files))
 
     async def entry(self, body: _Body) -> Element:
         """An Atom entry."""
@@ -155,35 +171,35 @@ class PostReader:
 
     async def markdown(self, body: _Body) -> Element:
         """Markdown, stored as HTML."""
-        return await self._of_text(body.call, _text(body.data), body.fields | {f.MARKDOWN: "true"})
+        return await self._of_text(body.call, _text(body.data), body.fields | {MARKDOWN: "true"})
 
     async def form(self, body: _Body) -> Element:
         """The fields of a form; what is no form is a text, because `curl -d` declares every body as a form."""
-        fields = f.read_form(_text(body.data))
+        fields = read_form(_text(body.data))
         return await (self.default(body) if fields is None else self._of_fields(body.call, fields, body.fields))
 
     async def _of_fields(
-        self, call: HttpCall, fields: f.Fields, call_fields: Mapping[str, str], files: tuple[EntryLink, ...] = ()
+        self, call: HttpCall, fields: Fields, call_fields: Mapping[str, str], files: tuple[EntryLink, ...] = ()
     ) -> Element:
-        own = {name: f.single(fields, name) for name in fields if name != f.TAGS}
-        own[f.TAGS] = ",".join(fields.get(f.TAGS, ()))
+        own = {name: single(fields, name) for name in fields if name != TAGS}
+        own[TAGS] = ",".join(fields.get(TAGS, ()))
         joined = {**call_fields, **{name: value for name, value in own.items() if value}}
-        html = joined.pop(f.CONTENT_HTML, "")
+        html = joined.pop(CONTENT_HTML, "")
         if not html:
-            return await self._of_text(call, joined.pop(f.CONTENT, ""), joined, files)
-        if f.CONTENT in joined:
-            raise FeedError(Condition.BAD_REQUEST, f"{f.CONTENT} and {f.CONTENT_HTML} are the same; send one of them")
+            return await self._of_text(call, joined.pop(CONTENT, ""), joined, files)
+        if CONTENT in joined:
+            raise FeedError(Condition.BAD_REQUEST, f"{CONTENT} and {CONTENT_HTML} are the same; send one of them")
         return await _entry_of_html(joined, html, files)
 
     async def _of_text(
         self, call: HttpCall, text: str, fields: Mapping[str, str], files: tuple[EntryLink, ...] = ()
     ) -> Element:
         """A post with a text, or with the field of the text if the body is empty."""
-        text = (text if text.strip() else fields.get(f.CONTENT, "")).replace("\r\n", "\n")
-        if not f.is_set(f.MARKDOWN, fields.get(f.MARKDOWN, "")):
+        text = (text if text.strip() else fields.get(CONTENT, "")).replace("\r\n", "\n")
+        if not is_set(MARKDOWN, fields.get(MARKDOWN, "")):
             return entry_of(_post(fields, EntryText(TextKind.TEXT, text.rstrip("\n")), files))
-        markdown = await self._markdown.render(call.actor, text, take_heading=not fields.get(f.TITLE))
-        return await _entry_of_html({f.TITLE: markdown.heading, **fields}, markdown.html, files)
+        markdown = await self._markdown.render(call.actor, text, take_heading=not fields.get(TITLE))
+        return await _entry_of_html({TITLE: markdown.heading, **fields}, markdown.html, files)
 
 
 async def _entry_of_html(fields: Mapping[str, str], html: str, files: tuple[EntryLink, ...] = ()) -> Element:
@@ -196,22 +212,22 @@ def _file_name(call: HttpCall, fields: Mapping[str, str], item_id: str, readers:
 
     `curl -T photo.jpg` declares no type, and its address ends with the name of the file.
     """
-    named = f.FILENAME in fields
+    named = FILENAME in fields
     declared_type = "" if call.media_type in _UNDECLARED else call.media_type
     if not named and not declared_type and call.media_type != n.WEB_FORM and media_type_of(item_id):
         return UploadName.of(item_id, "")
     if not named and call.media_type in readers:
         return None
-    return UploadName.of(fields.get(f.FILENAME, "") or item_id, declared_type)
+    return UploadName.of(fields.get(FILENAME, "") or item_id, declared_type)
 
 
 def _post(fields: Mapping[str, str], content: EntryText | None, files: tuple[EntryLink, ...] = ()) -> Post:
-    address = fields.get(f.ATTACH, "").strip()
+    address = fields.get(ATTACH, "").strip()
     return Post(
-        fields.get(f.TITLE, ""),
+        fields.get(TITLE, ""),
         content,
-        fields.get(f.LINK, "").strip(),
-        split_tags([fields.get(f.TAGS, "")]),
+        fields.get(LINK, "").strip(),
+        split_tags([fields.get(TAGS, "")]),
         (*files, EntryLink("enclosure", address)) if address else files,
     )
 

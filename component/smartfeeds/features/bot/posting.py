@@ -23,11 +23,10 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
 from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
-from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.items import item_tag
-from smartfeeds.service.requests import ItemPrecondition
+from smartfeeds.service.requests import EmptyResult, GetItem, ItemPrecondition, ItemShown, Publish, Published, Retract
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_
 
@@ -69,7 +68,7 @@ async def delete(c: Conversation, rest: str) -> Reply:
     if not feed or more:
         raise UsageError
     item = await _newest_own(c, feed)
-    await c.ask(r.Retract(c.actor, c.service, feed, item.id, notify=True), r.EmptyResult)
+    await c.ask(Retract(c.actor, c.service, feed, item.id, notify=True), EmptyResult)
     title = cut(read_entry(item).title.plain, TITLE_CHARACTERS)
     return Reply(c.say("Deleted from {feed}: {title}", feed=cut(feed, NAME_CHARACTERS), title=title))
 
@@ -97,7 +96,7 @@ async def react(c: Conversation) -> Reply:
         await _publish(c, comments, item_id, entry)
         return Reply("")
     try:
-        await c.ask(r.Retract(c.actor, c.service, comments, item_id, notify=True), r.EmptyResult)
+        await c.ask(Retract(c.actor, c.service, comments, item_id, notify=True), EmptyResult)
     except FeedError as error:
         if error.condition is not Condition.ITEM_NOT_FOUND:
             raise
@@ -106,9 +105,9 @@ async def react(c: Conversation) -> Reply:
 
 async def _publish(
     c: Conversation, feed: str, item_id: str | None, entry: Element, expected: ItemPrecondition | None = None
-) -> r.Published:
-    request = r.Publish(c.actor, c.service, feed, item_id, draft_of(entry), expected=expected, may_create=False)
-    return await c.ask(request, r.Published)
+) -> Published:
+    request = Publish(c.actor, c.service, feed, item_id, draft_of(entry), expected=expected, may_create=False)
+    return await c.ask(request, Published)
 
 
 def _item_id(c: Conversation, message_id: str, purpose: str) -> str | None:
@@ -188,7 +187,7 @@ async def _target(c: Conversation, message_id: str) -> tuple[Entry, str, str]:
         raise RefusalError(c.say(NO_ITEM))
     node, item_id = place
     # The request checks that the user may read the item.
-    item = (await c.ask(r.GetItem(c.actor, c.service, node.name, item_id), r.ItemShown)).item
+    item = (await c.ask(GetItem(c.actor, c.service, node.name, item_id), ItemShown)).item
     entry = read_entry(item)
     find = partial(_find_comments, node=node, item=item, links=entry.links)
     return entry, node.name, await c.read(find)

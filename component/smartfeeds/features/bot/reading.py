@@ -14,9 +14,9 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.render import TEXT_CHARACTERS, feed_name, render_item, render_line
 from smartfeeds.features.bot.usages import LATEST, LIST, SHOW, SUBSCRIBE, SUBSCRIPTIONS, UNSUBSCRIBE
-from smartfeeds.service import requests as r
 from smartfeeds.service.chat_follows import list_follows
 from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.service.requests import GetNodeInfo, GetNodes, NodeInfo, NodeList, Page, Pull
 from smartfeeds.store.base import ReadTx
 
 PAGE = 20  # feeds of one answer
@@ -31,7 +31,7 @@ async def list_feeds(c: Conversation, rest: str) -> Reply:
     """Lists the feeds that the user may see, page by page."""
     number = _number(rest, 1, 10_000) if rest else 1
     page = ResultSetRequest(max=str(PAGE + 1), index=str((number - 1) * PAGE))
-    nodes = (await c.ask(r.GetNodes(c.actor, c.service, page), r.NodeList)).nodes
+    nodes = (await c.ask(GetNodes(c.actor, c.service, page), NodeList)).nodes
     if not nodes:
         return Reply(c.say("There are no feeds.") if number == 1 else c.say("There are no more feeds."))
     lines = [c.say("Feeds:"), *(f"- {feed_name(node)}" for node in nodes[:PAGE])]
@@ -48,7 +48,7 @@ async def search(c: Conversation, rest: str) -> Reply:
     if not query or len(query) > MAX_QUERY_WORDS:
         raise UsageError
     page = ResultSetRequest(max=str(SEARCHED))
-    nodes = (await c.ask(r.GetNodes(c.actor, c.service, page), r.NodeList)).nodes
+    nodes = (await c.ask(GetNodes(c.actor, c.service, page), NodeList)).nodes
     matches = [node for node in nodes if query <= words(f"{node.name} {node.options.title} {node.options.description}")]
     lines = [f"- {feed_name(node)}" for node in matches[:PAGE]]
     if lines:
@@ -73,7 +73,7 @@ async def search(c: Conversation, rest: str) -> Reply:
 async def show(c: Conversation, rest: str) -> Reply:
     """Describes a feed and shows its newest items."""
     name, filters = _feed(rest)
-    info = await c.ask(r.GetNodeInfo(c.actor, c.service, name), r.NodeInfo)
+    info = await c.ask(GetNodeInfo(c.actor, c.service, name), NodeInfo)
     node = info.node
     lines = [feed_name(node), cut(node.options.description, TEXT_CHARACTERS)]
     if not info.readable:
@@ -102,7 +102,7 @@ async def latest(c: Conversation, rest: str) -> Reply:
         name = view_name(tokens[0], tokens[1:])
         if name is None:
             raise UsageError
-        node = (await c.ask(r.GetNodeInfo(c.actor, c.service, name), r.NodeInfo)).node
+        node = (await c.ask(GetNodeInfo(c.actor, c.service, name), NodeInfo)).node
         pairs = [(node, item) for item in await pull_newest(c, name, count)]
     else:
         follows = await _follows(c)
@@ -210,7 +210,7 @@ async def _newest_of(
 async def pull_newest(c: Conversation, name: str | None, count: int) -> list[Item]:
     """The newest live items of a view, oldest first. Raises FeedError."""
     page = ResultSetRequest(max=str(count), before="")
-    answer = await c.ask(r.Pull(c.actor, c.service, name, page=page), r.Page)
+    answer = await c.ask(Pull(c.actor, c.service, name, page=page), Page)
     return [item for item in answer.items if not item.deleted]
 
 

@@ -12,16 +12,23 @@ if TYPE_CHECKING:
 
 
 def _service() -> ServiceSide:
-    from smartfeeds.features.cluster import metrics as g
+    from smartfeeds.features.cluster.metrics import (
+        CanaryReading,
+        DatabaseReading,
+        OwnershipReading,
+        ProcessReading,
+        StandbyLagReading,
+        StandbyReading,
+    )
 
     return ServiceSide(
         metrics=(
-            g.OwnershipReading,
-            g.CanaryReading,
-            g.ProcessReading,
-            g.DatabaseReading,
-            g.StandbyReading,
-            g.StandbyLagReading,
+            OwnershipReading,
+            CanaryReading,
+            ProcessReading,
+            DatabaseReading,
+            StandbyReading,
+            StandbyLagReading,
         )
     )
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from smartfeeds.app.sides import xmpp_side
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service import requests as r
+from smartfeeds.service.requests import GetNodes, NodeList
 from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, StepInput, table_of
 from smartfeeds.xmpp.forms import FormField
 
@@ -23,7 +23,7 @@ async def ask_how(ask: StepInput) -> CommandForm:
 
 
 async def greet(ask: StepInput) -> CommandResult:
-    await ask.answer(r.GetNodes(ask.actor, ask.service), r.NodeList)
+    await ask.answer(GetNodes(ask.actor, ask.service), NodeList)
     return CommandResult((CommandNote(f"{ask.one('name')} was greeted {ask.one('how')}"),))
 
 

@@ -34,9 +34,9 @@ from smartfeeds.features.polling.push_states import OwnCallbacks
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.push.sender import PushForms, PushSender
 from smartfeeds.push.side import PushSide
-from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.requests import Configure, CreateNode, Publish, Retract, SetAffiliations
 from smartfeeds.service.syncing import read_shared, sync_of
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.sync.record import Version
@@ -207,35 +207,35 @@ class Site:
 
     async def create(self, *publishers: str, **options: str) -> None:
         """Makes the node, to which these sites may publish."""
-        request = r.CreateNode(jid(OWNER), self.domain, NODE, form(kind="feed", **options))
+        request = CreateNode(jid(OWNER), self.domain, NODE, form(kind="feed", **options))
         await self.service.handle(request)
         for name in publishers:
-            request = r.SetAffiliations(jid(OWNER), self.domain, NODE, ((name, "publisher"),))
+            request = SetAffiliations(jid(OWNER), self.domain, NODE, ((name, "publisher"),))
             await self.service.handle(request)
 
     async def publish(self, item_id: str, title: str = "", *, payload: str = "") -> None:
         """Publishes an entry here."""
         await self.service.handle(self.publish_request(item_id, payload or entry(title or item_id)))
 
-    def publish_request(self, item_id: str, payload: str, actor: str = OWNER) -> r.Publish:
+    def publish_request(self, item_id: str, payload: str, actor: str = OWNER) -> Publish:
         """The request to publish an entry here."""
-        return r.Publish(jid(actor), self.domain, NODE, item_id, draft(payload))
+        return Publish(jid(actor), self.domain, NODE, item_id, draft(payload))
 
     async def retract(self, item_id: str) -> None:
         await self.service.handle(self.retract_request(item_id))
 
-    def retract_request(self, item_id: str, actor: str = OWNER) -> r.Retract:
-        return r.Retract(jid(actor), self.domain, NODE, item_id)
+    def retract_request(self, item_id: str, actor: str = OWNER) -> Retract:
+        return Retract(jid(actor), self.domain, NODE, item_id)
 
     async def configure(self, **options: str) -> None:
         """Changes options of the node."""
-        await self.service.handle(r.Configure(jid(OWNER), self.domain, NODE, form(**options)))
+        await self.service.handle(Configure(jid(OWNER), self.domain, NODE, form(**options)))
 
     async def versions(self, item_id: str) -> list[Version]:
         """Every version of an item, the winner first."""
         return await self.service.read(partial(versions_of, item_id=item_id))
 
-    async def edit(self, item_id: str, request: r.Publish | r.Retract | ResolveConflicts) -> list[list[Version]]:
+    async def edit(self, item_id: str, request: Publish | Retract | ResolveConflicts) -> list[list[Version]]:
         """Every version of an item just before a request and just after it."""
 
         def work(tx: Any, context: Any) -> list[list[Version]]:

@@ -32,11 +32,28 @@ from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.push.sender import PushForms, PushSender
 from smartfeeds.push.side import PushSide
-from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, Policy, check_admitted
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.requests import Answer
+from smartfeeds.service.requests import (
+    Answer,
+    Configure,
+    CreateNode,
+    DeleteNode,
+    NodeCreated,
+    OrderBy,
+    Page,
+    Publish,
+    Published,
+    Pull,
+    Purge,
+    Request,
+    Retract,
+    SetAffiliations,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+)
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Store, WriteTx
@@ -313,13 +330,13 @@ class World:
         self.service._on_change(context.changed)
         return result
 
-    def run(self, tx: WriteTx, context: Context, request: r.Request) -> object:
+    def run(self, tx: WriteTx, context: Context, request: Request) -> object:
         """Runs the first step of a request for a node of users in a transaction, as the service does."""
         check_admitted(tx, context.policy, request.actor)
         _, function = {**self.service.use_cases.reads, **self.service.use_cases.writes}[type(request)]
         return function(tx, context, request=request)
 
-    async def in_one_transaction(self, *requests: r.Request) -> list[str]:
+    async def in_one_transaction(self, *requests: Request) -> list[str]:
         """Runs requests as those of a group that is committed at once. Returns `ok` or a condition for each."""
 
         def work(tx: WriteTx, context: Context) -> list[str]:
@@ -359,8 +376,8 @@ class World:
 
     async def create(self, node: str | None = FEED, actor: str = OWNER, **options: str) -> str:
         """Makes a node; returns its name."""
-        answer = await self.service.handle(r.CreateNode(jid(actor), SERVICE, node, form(**options) or None))
-        assert isinstance(answer, r.NodeCreated)
+        answer = await self.service.handle(CreateNode(jid(actor), SERVICE, node, form(**options) or None))
+        assert isinstance(answer, NodeCreated)
         return answer.node
 
     async def publish(
@@ -382,8 +399,8 @@ class World:
             self.versions[node, item_id] += 1
             inner = f"<rights>version {version}</rights>" if version else ""
             payload = entry(**{"title": item_id or "", "inner": inner, **parts})  # type: ignore[arg-type]
-        answer = await self.service.handle(r.Publish(jid(actor), SERVICE, node, item_id, draft(payload), options))
-        assert isinstance(answer, r.Published) and answer.node == node
+        answer = await self.service.handle(Publish(jid(actor), SERVICE, node, item_id, draft(payload), options))
+        assert isinstance(answer, Published) and answer.node == node
         return answer.item_id
 
     async def publish_all(self, ids: str, *, node: str = FEED) -> None:
@@ -393,29 +410,29 @@ class World:
             self.clock.move(1.0)
 
     async def retract(self, item_id: str, *, node: str = FEED, actor: str = OWNER, notify: bool = False) -> None:
-        await self.service.handle(r.Retract(jid(actor), SERVICE, node, item_id, notify))
+        await self.service.handle(Retract(jid(actor), SERVICE, node, item_id, notify))
 
     async def purge(self, *, node: str = FEED, actor: str = OWNER) -> None:
-        await self.service.handle(r.Purge(jid(actor), SERVICE, node))
+        await self.service.handle(Purge(jid(actor), SERVICE, node))
 
     async def delete(self, *, node: str = FEED, actor: str = OWNER) -> None:
-        await self.service.handle(r.DeleteNode(jid(actor), SERVICE, node))
+        await self.service.handle(DeleteNode(jid(actor), SERVICE, node))
 
     async def configure(self, *, node: str = FEED, actor: str = OWNER, **options: str) -> None:
-        await self.service.handle(r.Configure(jid(actor), SERVICE, node, form(**options)))
+        await self.service.handle(Configure(jid(actor), SERVICE, node, form(**options)))
 
     async def affiliate(self, who: str, affiliation: str, *, node: str = FEED, actor: str = OWNER) -> Answer:
-        return await self.service.handle(r.SetAffiliations(jid(actor), SERVICE, node, ((who, affiliation),)))
+        return await self.service.handle(SetAffiliations(jid(actor), SERVICE, node, ((who, affiliation),)))
 
     async def subscribe(
         self, who: str = ALICE, node: str = MODIFIED, *, service: str = SERVICE, **options: str
-    ) -> r.Subscribed:
-        answer = await self.service.handle(r.Subscribe(jid(who), service, node, who, form(**options) or None))
-        assert isinstance(answer, r.Subscribed)
+    ) -> Subscribed:
+        answer = await self.service.handle(Subscribe(jid(who), service, node, who, form(**options) or None))
+        assert isinstance(answer, Subscribed)
         return answer
 
     async def unsubscribe(self, who: str = ALICE, node: str = MODIFIED) -> None:
-        await self.service.handle(r.Unsubscribe(jid(who), SERVICE, node, who))
+        await self.service.handle(Unsubscribe(jid(who), SERVICE, node, who))
 
     async def pull(
         self,
@@ -429,11 +446,11 @@ class World:
     ) -> Shown:
         """One page. `rsm` holds max, after, before, index; `order_by` is `creation` or `modification desc`."""
         page = ResultSetRequest(**{name: str(value) for name, value in rsm.items()}) if rsm else None
-        orders = tuple(r.OrderBy(*_split_order(one)) for one in order_by.split(",") if one)
+        orders = tuple(OrderBy(*_split_order(one)) for one in order_by.split(",") if one)
         wanted = None if max_items is None else str(max_items)
-        request = r.Pull(jid(actor), SERVICE, node, tuple(ids.split()), wanted, page, orders)
+        request = Pull(jid(actor), SERVICE, node, tuple(ids.split()), wanted, page, orders)
         answer = await self.service.handle(request)
-        assert isinstance(answer, r.Page) and answer.node == node
+        assert isinstance(answer, Page) and answer.node == node
         return _shown(answer)
 
     async def ids_of(self, node: str = MODIFIED, *, actor: str = ALICE) -> str:
@@ -472,7 +489,7 @@ def _split_order(text: str) -> tuple[str, bool]:
     return by, direction == "desc"
 
 
-def _shown(page: r.Page) -> Shown:
+def _shown(page: Page) -> Shown:
     found = page.result_set
     ids = " ".join(item.id for item in page.items)
     if found is None:

@@ -232,11 +232,11 @@ class Settings(BaseModel):
         return {**data, "pubsub": {**pubsub, "creators": [parent] if parent else []}}
 
 
-_OF_FEATURES = tuple(one for feature in FEATURES for one in feature.settings())
-_NAMES: Mapping[type[SettingsSection], str] = {one.kind: one.name for one in _OF_FEATURES}
+_OF_FEATURES = tuple(section for feature in FEATURES for section in feature.settings())
+_NAMES: Mapping[type[SettingsSection], str] = {section.kind: section.name for section in _OF_FEATURES}
 _FIELDS: dict[str, Any] = {
-    one.name: (tuple[one.kind, ...], ()) if one.repeats else (one.kind, one.kind())  # type: ignore[name-defined]
-    for one in _OF_FEATURES
+    section.name: (tuple[section.kind, ...], ()) if section.repeats else (section.kind, section.kind())  # type: ignore[name-defined]
+    for section in _OF_FEATURES
 }
 CONFIGURATION: type[Settings] = create_model("Settings", __base__=Settings, **_FIELDS)
 SECTIONS: Mapping[str, type[SettingsSection]] = {
@@ -245,7 +245,7 @@ SECTIONS: Mapping[str, type[SettingsSection]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, SettingsSection)
 }
 # Sections that may occur several times, as [[name]].
-LISTS: Mapping[str, type[SettingsSection]] = {one.name: one.kind for one in _OF_FEATURES if one.repeats}
+LISTS: Mapping[str, type[SettingsSection]] = {section.name: section.kind for section in _OF_FEATURES if section.repeats}
 
 
 def policies_of(settings: Settings) -> tuple[object, ...]:
@@ -346,7 +346,11 @@ def _check_environment() -> None:
 
 
 def _nearest_variable(name: str) -> str:
-    known = [f"{ENV_PREFIX}{one}{ENV_DELIMITER}{key}".upper() for one in SECTIONS for key in SECTIONS[one].model_fields]
+    known = [
+        f"{ENV_PREFIX}{section}{ENV_DELIMITER}{key}".upper()
+        for section in SECTIONS
+        for key in SECTIONS[section].model_fields
+    ]
     matches = difflib.get_close_matches(name, known, 1, 0.8)
     return f"; did you mean {matches[0]}?" if matches else ""
 

@@ -36,8 +36,8 @@ def list_command(
     """
 
     def run(config: Path | None, *, as_json: bool, chosen: str | None = None) -> None:
-        entries = read(config)
-        print_list(resource, (one for one in entries if node is None or chosen in (None, node(one))), as_json=as_json)
+        entries = (entry for entry in read(config) if node is None or chosen in (None, node(entry)))
+        print_list(resource, entries, as_json=as_json)
 
     command: Callable[..., Any] = json_option(run)
     command = config_option(command)

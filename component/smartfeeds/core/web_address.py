@@ -160,7 +160,7 @@ def host_spellings(url: str) -> set[str]:
         except UnicodeError:
             labels.append(label)
     name = ".".join(labels)
-    return {host, name, "".join(one if one.isascii() else one.upper() for one in name)} - {""}
+    return {host, name, "".join(letter if letter.isascii() else letter.upper() for letter in name)} - {""}
 
 
 def normal_escapes(text: str) -> str:

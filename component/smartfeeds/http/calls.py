@@ -216,7 +216,7 @@ def _forwarded_hops(request: web.BaseRequest) -> list[dict[str, str]]:
     """The elements that proxies added to Forwarded (RFC 7239), the one next to the client first."""
     elements = ",".join(request.headers.getall("Forwarded", ())).split(",")[-MAX_HOPS:]
     return _plain(
-        [{m[1].lower(): m[3] for part in one.split(";") if (m := _PAIR.fullmatch(part))} for one in elements if one]
+        [{m[1].lower(): m[3] for part in hop.split(";") if (m := _PAIR.fullmatch(part))} for hop in elements if hop]
     )
 
 

@@ -48,7 +48,7 @@ def nearest_name(name: str, known: Collection[str]) -> str:
     names = _folded_names(frozenset(known))
     if folded in names:
         return names[folded]
-    return next((one for text, one in names.items() if _is_near(folded, text)), "")
+    return next((name for text, name in names.items() if _is_near(folded, text)), "")
 
 
 @lru_cache(64)

@@ -108,7 +108,7 @@ def unfollow_all(tx: WriteTx, context: Context, actor: Jid) -> list[Consumer]:
 
 def _end(tx: WriteTx, context: Context, actor: Jid, row: Subscription) -> None:
     if row.options[CHAT] != CHAT_ONLY:
-        tx.put_subscription(row._replace(options={name: one for name, one in row.options.items() if name != CHAT}))
+        tx.put_subscription(row._replace(options={name: value for name, value in row.options.items() if name != CHAT}))
         return
     node = tx.node_by_no(row.node_no)
     assert node is not None

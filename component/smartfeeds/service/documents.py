@@ -81,8 +81,10 @@ def origins_of(tx: ReadTx, context: Context, node: Node) -> tuple[FeedOrigin, ..
 
     An address with a secret of the operator is left out: without the secret it would lead nowhere.
     """
-    origins = [FeedOrigin(one.address, one.title) for one in context.hooks.origins_of(tx, node.name) if one.shown]
-    return tuple(one for one in origins if without_secrets(one.address) == one.address)
+    origins = [
+        FeedOrigin(origin.address, origin.title) for origin in context.hooks.origins_of(tx, node.name) if origin.shown
+    ]
+    return tuple(origin for origin in origins if without_secrets(origin.address) == origin.address)
 
 
 def version_of(node: Node) -> str:

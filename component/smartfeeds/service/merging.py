@@ -167,13 +167,13 @@ def _plain_copy(tx: WriteTx, context: Context, node: Node, incoming: IncomingIte
     if incoming.names is None:
         return None
     atom_id = (payload_of(incoming.sync_item.version.payload).root.findtext(ID) or "").strip()
-    ids = dict.fromkeys(one for one in (incoming.item_id, *incoming.names, atom_id, named_by(atom_id)) if one)
+    ids = dict.fromkeys(name for name in (incoming.item_id, *incoming.names, atom_id, named_by(atom_id)) if name)
     addresses = [origin.first_address for origin in context.hooks.origins_of(tx, node.name) if origin.first_address]
-    ids |= dict.fromkeys(digest_id(address, one) for address in addresses for one in ids)
+    ids |= dict.fromkeys(digest_id(address, item_id) for address in addresses for item_id in ids)
     is_own = partial(is_own_endpoint, context.policy.domain)
     items = {item.id: item for item in tx.items(node.node_no, list(ids))}
-    copies = (items[one] for one in ids if one in items and not items[one].damaged)
-    return next((one for one in copies if is_unbound_copy(read_shared(context, node, one).version, is_own)), None)
+    copies = (items[item_id] for item_id in ids if item_id in items and not items[item_id].damaged)
+    return next((copy for copy in copies if is_unbound_copy(read_shared(context, node, copy).version, is_own)), None)
 
 
 def _store(
@@ -258,11 +258,11 @@ def _check_bounds(node: Node, version: Version) -> None:
     """Raises FeedError if a version leaves no room for local changes or is larger than the feed allows (A-55)."""
     limit_bytes = node.options.max_payload_size
     versions = version.versions
-    if any(len(one.payload) > limit_bytes or wire_bytes(one.payload) > MAX_WRITTEN_BYTES for one in versions):
+    if any(len(part.payload) > limit_bytes or wire_bytes(part.payload) > MAX_WRITTEN_BYTES for part in versions):
         raise FeedError(
             Condition.PAYLOAD_TOO_BIG, f"a version of the item is over the limit of this feed, {limit_bytes}"
         )
-    numbers = [one.counter for one in versions] + [record.sequence for record in version.records]
+    numbers = [part.counter for part in versions] + [record.sequence for record in version.records]
     if max(numbers) > MAX_COUNTER:
         raise FeedError(
             Condition.POLICY_VIOLATION, f"it counts changes above {MAX_COUNTER}, so that few more could be made"
@@ -284,13 +284,13 @@ def _check_content(context: Context, here: Version, incoming: Version) -> None:
     It would appear as the text of the local author. For changes of other services the rank decides (A-43).
     """
     domain = context.policy.domain
-    ours = {one.top: one for one in here.versions if is_own_endpoint(domain, one.top.by)}
-    for one in incoming.versions:
-        local = ours.get(one.top)
-        if local is not None and (local.payload, local.deleted.on) != (one.payload, one.deleted.on):
+    ours = {part.top: part for part in here.versions if is_own_endpoint(domain, part.top.by)}
+    for part in incoming.versions:
+        local = ours.get(part.top)
+        if local is not None and (local.payload, local.deleted.on) != (part.payload, part.deleted.on):
             raise FeedError(
                 Condition.POLICY_VIOLATION,
-                f"it has other content under change {one.top.sequence} by {one.top.by}, made here",
+                f"it has other content under change {part.top.sequence} by {part.top.by}, made here",
             )
 
 
@@ -307,7 +307,7 @@ def _check_own(context: Context, here: Version | None, item: SyncItem) -> None:
     nameless = set() if here is None else {record.sequence for record in here.records if erased_mark(record) == AUTHOR}
     # A copy that was made here is known by its mark, also after it has become the item that was copied. The newest
     # record of a version says whose content it has, so there the mark proves nothing.
-    tops = {one.top for one in version.versions}
+    tops = {part.top for part in version.versions}
     for record in version.records:
         if copied_counter(record) is not None and record not in tops:
             continue

@@ -85,11 +85,11 @@ def move_item(tx: WriteTx, context: Context, request: MoveItem) -> Published:
     sync_id = item.sync_id or item.id
     parent, after = _destination(tx, node, outline, sync_id, request)
     by = request.actor.bare_text
-    for one, place in outline.move(sync_id, parent, after).items():
-        [other] = tx.items(node.node_no, [ids[one]])
-        stored = update_place(tx, context, node, other, place, by, settles=one == sync_id)
+    for key, place in outline.move(sync_id, parent, after).items():
+        [other] = tx.items(node.node_no, [ids[key]])
+        stored = update_place(tx, context, node, other, place, by, settles=key == sync_id)
         node = node._replace(last_modified_us=stored.modified_us)
-        item = stored if one == sync_id else item
+        item = stored if key == sync_id else item
     return Published(request.node or "", item.id, item_tag(item))
 
 
@@ -180,6 +180,6 @@ def _destination(tx: ReadTx, node: Node, outline: FeedOutline, sync_id: str, req
     else:
         parent = next(holder for holder, ids in outline.tree.items() if (after or sync_id) in ids)
     if after is None:
-        siblings = [one for one in outline.live(parent) if one != sync_id]
+        siblings = [sibling for sibling in outline.live(parent) if sibling != sync_id]
         after = siblings[-1] if siblings else ROOT
     return parent, after

@@ -47,7 +47,7 @@ def in_atom(item: SyncItem) -> SyncItem:
     """Returns an item with the payloads of all its versions in Atom. Raises FeedError(INVALID_PAYLOAD)."""
     version = item.version
     convert = as_entry if item.dialect is FEEDSYNC else _anything_as_entry
-    conflicts = in_order(one._replace(payload=convert(one)) for one in version.conflicts)
+    conflicts = in_order(conflict._replace(payload=convert(conflict)) for conflict in version.conflicts)
     return item._replace(version=version._replace(payload=as_entry(version), conflicts=conflicts))
 
 

@@ -48,7 +48,7 @@ def erases(version: Version, subject: Version) -> bool:
         # Services on the way may drop the mark of a record, or that of sx:sync.
         is_erasure = erased_mark(record) == CONTENT or (place == 0 and is_erased(version))
         if is_erasure and not any(
-            one.by == record.by and one.sequence >= record.sequence for one in subject.history if record.by
+            other.by == record.by and other.sequence >= record.sequence for other in subject.history if record.by
         ):
             return True
     return False

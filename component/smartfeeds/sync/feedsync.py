@@ -30,7 +30,7 @@ def is_subsumed(record: HistoryRecord, history: Iterable[HistoryRecord]) -> bool
     """Returns whether a history has a record that subsumes this one (3.3 note 2)."""
     subject = _subject(record)
     # Histories are short and the newest records come first, so an index is not worth its time.
-    return any(one.sequence >= record.sequence and _subject(one) == subject for one in history)
+    return any(other.sequence >= record.sequence and _subject(other) == subject for other in history)
 
 
 def known_sequences(history: Iterable[HistoryRecord]) -> dict[object, int]:
@@ -123,13 +123,15 @@ class FeedSync(Dialect):
         """Applies section 3.3 from step 2."""
         # 2 to 4: the item and its conflicts on both sides, each without its own conflicts
         parts = [
-            one._replace(conflicts=()) if one.conflicts else one for side in (local, incoming) for one in side.versions
+            part._replace(conflicts=()) if part.conflicts else part
+            for side in (local, incoming)
+            for part in side.versions
         ]
         survivors = _survivors_of_two(*parts) if len(parts) == 2 else _survivors(list(dict.fromkeys(parts)))
         # 5, 7.c, 7.d: the winner
         winner = highest(survivors)
         notes: tuple[str, ...] = ()
-        if len({one.noconflicts.on for one in parts}) > 1:
+        if len({part.noconflicts.on for part in parts}) > 1:
             notes = (
                 f"{winner.sync_id}: versions differ in noconflicts, which never changes; the winner's value applies",
             )
@@ -137,7 +139,7 @@ class FeedSync(Dialect):
         if winner.noconflicts.on or len(survivors) == 1:
             return winner, notes
         # 9, 11
-        return winner._replace(conflicts=in_order(one for one in survivors if one is not winner)), notes
+        return winner._replace(conflicts=in_order(survivor for survivor in survivors if survivor is not winner)), notes
 
     def create(
         self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False, noconflicts: bool = False
@@ -168,7 +170,7 @@ class FeedSync(Dialect):
         counter = next_counter(version)
         stamp = HistoryRecord(_next_sequence(version, counter, by), edit.when_us, by)
         # 4: conflicts of this endpoint itself, which it has seen now
-        own = [one for one in version.conflicts if by and one.top.by == by]
+        own = [conflict for conflict in version.conflicts if by and conflict.top.by == by]
         # 5, 6
         flag = version.deleted if deleted is None else (Flag.TRUE if deleted else Flag.FALSE)
         edited_version = version._replace(
@@ -178,7 +180,7 @@ class FeedSync(Dialect):
             deleted=flag,
             extra=version.extra if flag.on else restored_markup(version.extra),
         )
-        return _tidied(_absorbed(edited_version, [*own, *(one for one in resolved if one not in own)]))
+        return _tidied(_absorbed(edited_version, [*own, *(conflict for conflict in resolved if conflict not in own)]))
 
 
 def _branch(by: str, version: Version, resolved: Sequence[Version]) -> str:
@@ -189,7 +191,7 @@ def _branch(by: str, version: Version, resolved: Sequence[Version]) -> str:
     name, then its numbered branches `by/@2`, `by/@3` and so on. An address never begins with @, so a branch is nobody's
     own endpoint. An item has at most one branch per conflict, and branches of resolved conflicts are used again.
     """
-    conflict_endpoints = {one.top.by for one in version.conflicts if one not in resolved}
+    conflict_endpoints = {conflict.top.by for conflict in version.conflicts if conflict not in resolved}
     names = chain([by], (f"{by}%2F@{number}" for number in count(2)))
     return next(name for name in names if name not in conflict_endpoints)
 
@@ -220,7 +222,7 @@ def _absorbed(version: Version, conflicts: Sequence[Version]) -> Version:
             if known.get(_subject(stamp), 0) < stamp.sequence:
                 history.insert(1, stamp)
                 known[_subject(stamp)] = stamp.sequence
-    remaining = tuple(one for one in version.conflicts if one not in conflicts)
+    remaining = tuple(conflict for conflict in version.conflicts if conflict not in conflicts)
     return version._replace(history=tuple(history), conflicts=remaining)
 
 

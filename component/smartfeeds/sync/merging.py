@@ -124,7 +124,7 @@ class Dialect(ABC):
         Raises FeedError(ITEM_NOT_FOUND) if one of them is not a conflict of the item.
         """
         conflicts = list(resolved)
-        if any(one not in version.conflicts for one in conflicts):
+        if any(conflict not in version.conflicts for conflict in conflicts):
             raise FeedError(
                 Condition.ITEM_NOT_FOUND, "the item no longer has this conflict; read it again and decide anew"
             )

@@ -55,15 +55,15 @@ class FeedOutline:
 
     def live(self, parent: str = ROOT) -> list[str]:
         """Returns the children of an item that are not deleted."""
-        return [one for one in self.tree.get(parent, ()) if not self.rows[one].deleted]
+        return [key for key in self.tree.get(parent, ()) if not self.rows[key].deleted]
 
     def walk_live(self, parent: str = ROOT, level: int = 0) -> Iterator[tuple[int, str]]:
         """Yields the items with their levels, without those that are deleted and what is in them."""
-        stack = [(level, one) for one in reversed(self.live(parent))]
+        stack = [(level, key) for key in reversed(self.live(parent))]
         while stack:
-            at, one = stack.pop()
-            yield at, one
-            stack += [(at + 1, child) for child in reversed(self.live(one))]
+            at, key = stack.pop()
+            yield at, key
+            stack += [(at + 1, child) for child in reversed(self.live(key))]
 
     def step(self, sync_id: str, step: MoveStep) -> tuple[str, str]:
         """Returns the parent and the sibling before an item after a step. Raises FeedError(CONFLICT) if it cannot move
@@ -96,7 +96,7 @@ class FeedOutline:
         changed = {sync_id}
         while True:
             # In the order of the document each item comes behind those that its place names.
-            updates = {one: places[one] for _, one in walk(tree) if one in changed}
+            updates = {key: places[key] for _, key in walk(tree) if key in changed}
             rest = ((row.sync_id, row.place) for row in order if row.sync_id not in changed)
             result = tree_of((*rest, *updates.items()))
             if result == tree:
@@ -109,7 +109,7 @@ class FeedOutline:
             raise FeedError(Condition.CONFLICT, "the item cannot move into itself")
         if after != ROOT and (after == sync_id or parents.get(after) != parent):
             raise FeedError(Condition.CONFLICT, "the item to move behind has another parent")
-        tree = {holder: [one for one in ids if one != sync_id] for holder, ids in self.tree.items()}
+        tree = {holder: [key for key in ids if key != sync_id] for holder, ids in self.tree.items()}
         siblings = tree.setdefault(parent, [])
         siblings.insert(siblings.index(after) + 1 if after != ROOT else 0, sync_id)
         height = max(level for level, _ in self.walk_below(sync_id)) + 1
@@ -121,9 +121,9 @@ class FeedOutline:
         """Yields an item, at level 0, and everything in it, also what is deleted."""
         stack = [(0, sync_id)]
         while stack:
-            level, one = stack.pop()
-            yield level, one
-            stack += [(level + 1, child) for child in self.tree.get(one, ())]
+            level, key = stack.pop()
+            yield level, key
+            stack += [(level + 1, child) for child in self.tree.get(key, ())]
 
 
 _WAYS = {MoveStep.UP: "up", MoveStep.DOWN: "down", MoveStep.INDENT: "to the right", MoveStep.OUTDENT: "to the left"}
@@ -135,12 +135,12 @@ _ENDS = {
 }
 
 
-def _above(one: str, parents: Mapping[str, str]) -> Collection[str]:
+def _above(key: str, parents: Mapping[str, str]) -> Collection[str]:
     """Returns an item and its ancestors, without the root."""
     path = []
-    while one != ROOT:
-        path.append(one)
-        one = parents[one]
+    while key != ROOT:
+        path.append(key)
+        key = parents[key]
     return path
 
 
@@ -152,12 +152,12 @@ def _misplaced(tree: Tree, result: Tree, changed: Collection[str]) -> set[str]:
     for parent, ids in tree.items():
         now = result.get(parent, [])
         present = set(now)
-        expected = [one for one in ids if one in present and one not in changed]
-        misplaced |= {one for one in ids if one not in present} - set(changed)
-        places = {one: at for at, one in enumerate(expected)}
-        order = [places[one] for one in now if one in places]
+        expected = [key for key in ids if key in present and key not in changed]
+        misplaced |= {key for key in ids if key not in present} - set(changed)
+        places = {key: at for at, key in enumerate(expected)}
+        order = [places[key] for key in now if key in places]
         stable = _longest_ascent(order)
-        misplaced |= {one for one in expected if places[one] not in stable}
+        misplaced |= {key for key in expected if places[key] not in stable}
     return misplaced
 
 

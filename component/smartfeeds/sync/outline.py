@@ -35,33 +35,33 @@ def merge_trees(
     partial feed). An item whose parent is on neither side moves to the root.
     """
     here, there = parents_of(local), parents_of(incoming)
-    parents = {one: _parent(one, here, there, won) for one in (*here, *(one for one in there if one not in here))}
-    parents = {one: parent if parent in parents else ROOT for one, parent in parents.items()}
+    parents = {key: _parent(key, here, there, won) for key in here | there}
+    parents = {key: parent if parent in parents else ROOT for key, parent in parents.items()}
     repaired = break_cycles(parents)
     children: dict[str, set[str]] = {}
-    for one, parent in parents.items():
-        children.setdefault(parent, set()).add(one)
+    for key, parent in parents.items():
+        children.setdefault(parent, set()).add(key)
     cut = set(repaired)
     merged_tree: dict[str, list[str]] = {}
     for parent, ids in children.items():
-        sides = [[one for one in tree.get(parent, ()) if one in ids and one not in cut] for tree in (local, incoming)]
+        sides = [[key for key in tree.get(parent, ()) if key in ids and key not in cut] for tree in (local, incoming)]
         order = _siblings(sides[0], sides[1], won)
         # A-80: items that were cut out of a cycle or lost their parent come last.
         merged_tree[parent] = order + sorted(ids.difference(order))
     return merged_tree, repaired
 
 
-def _parent(one: str, here: Mapping[str, str], there: Mapping[str, str], won: Callable[[str], WinnerSide]) -> str:
+def _parent(key: str, here: Mapping[str, str], there: Mapping[str, str], won: Callable[[str], WinnerSide]) -> str:
     """Returns the parent of an item: the winner remains with its parent, wherever that moves (SSE-030)."""
-    if one not in there:
-        return here[one]
-    if one not in here:
-        return there[one]
-    side = won(one)
+    if key not in there:
+        return here[key]
+    if key not in here:
+        return there[key]
+    side = won(key)
     if side is WinnerSide.BOTH:
         # Equal versions in two places: one side repaired a cycle, or moved the item without counting the change.
-        return min(here[one], there[one])
-    return here[one] if side is WinnerSide.LOCAL else there[one]
+        return min(here[key], there[key])
+    return here[key] if side is WinnerSide.LOCAL else there[key]
 
 
 def break_cycles(parents: dict[str, str]) -> list[str]:
@@ -82,8 +82,8 @@ def break_cycles(parents: dict[str, str]) -> list[str]:
             while (at := parents[at]) != circle[0]:
                 circle.append(at)
             repaired.append(min(circle))
-    for one in repaired:
-        parents[one] = ROOT
+    for key in repaired:
+        parents[key] = ROOT
     return sorted(repaired)
 
 
@@ -103,15 +103,15 @@ def _siblings(local: list[str], incoming: list[str], won: Callable[[str], Winner
     for side, own, other in ((WinnerSide.LOCAL, local, incoming), (WinnerSide.INCOMING, incoming, local)):
         run: list[str] = []
         runs.setdefault(ROOT, []).append(run)
-        for one in own:
-            if one in fixed:
+        for key in own:
+            if key in fixed:
                 run = []
-                runs.setdefault(one, []).append(run)
-            elif one not in both or won(one) is side or (won(one) is WinnerSide.BOTH and own <= other):
-                run.append(one)
+                runs.setdefault(key, []).append(run)
+            elif key not in both or won(key) is side or (won(key) is WinnerSide.BOTH and own <= other):
+                run.append(key)
     order = list(merge(*runs[ROOT]))
-    for one in backbone:
-        order += [one, *merge(*runs[one])]
+    for key in backbone:
+        order += [key, *merge(*runs[key])]
     return order
 
 
@@ -121,33 +121,33 @@ def _backbone(local: list[str], incoming: list[str], won: Callable[[str], Winner
     If even items with equal versions are in another order, the lower of the two lists applies.
     """
     both = set(local) & set(incoming)
-    orders = [[one for one in side if one in both] for side in (local, incoming)]
+    orders = [[key for key in side if key in both] for side in (local, incoming)]
     if orders[0] == orders[1]:
         return orders[0]
-    same = {one for one in both if won(one) is WinnerSide.BOTH}
-    equal = [[one for one in order if one in same] for order in orders]
+    same = {key for key in both if won(key) is WinnerSide.BOTH}
+    equal = [[key for key in order if key in same] for order in orders]
     if equal[0] != equal[1]:
         return min(equal)
     fixed = set(same)
-    places = [{one: at for at, one in enumerate(order)} for order in orders]
-    slots_in_use = [[at[one] for one in equal[0]] for at in places]
-    for one in sorted(both - same):
-        slots = [bisect_left(used, at[one]) for used, at in zip(slots_in_use, places, strict=True)]
+    places = [{key: at for at, key in enumerate(order)} for order in orders]
+    slots_in_use = [[at[key] for key in equal[0]] for at in places]
+    for key in sorted(both - same):
+        slots = [bisect_left(used, at[key]) for used, at in zip(slots_in_use, places, strict=True)]
         names = [
             order[used[slot - 1]] if slot else ROOT
             for order, used, slot in zip(orders, slots_in_use, slots, strict=True)
         ]
         if names[0] == names[1]:
-            fixed.add(one)
+            fixed.add(key)
             for used, at, slot in zip(slots_in_use, places, slots, strict=True):
-                used.insert(slot, at[one])
-    return [one for one in orders[0] if one in fixed]
+                used.insert(slot, at[key])
+    return [key for key in orders[0] if key in fixed]
 
 
 def walk(tree: Tree) -> Iterator[tuple[int, str]]:
     """Yields every item with its level, counted from 0, in document order."""
-    stack = [(0, one) for one in reversed(tree.get(ROOT, ()))]
+    stack = [(0, key) for key in reversed(tree.get(ROOT, ()))]
     while stack:
-        level, one = stack.pop()
-        yield level, one
-        stack += [(level + 1, child) for child in reversed(tree.get(one, ()))]
+        level, key = stack.pop()
+        yield level, key
+        stack += [(level + 1, child) for child in reversed(tree.get(key, ()))]

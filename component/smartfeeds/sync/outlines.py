@@ -162,7 +162,7 @@ def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: JoinReport
     for sync_id in incoming.items:
         sides[sync_id] = _merge_one(result, incoming, sync_id, report)
     sync_ids = result.items.keys()
-    theirs = {parent: [one for one in ids if one in sync_ids] for parent, ids in incoming.tree.items()}
+    theirs = {parent: [sync_id for sync_id in ids if sync_id in sync_ids] for parent, ids in incoming.tree.items()}
     result.tree, repaired = merge_trees(local.tree, theirs, lambda one: sides.get(one, WinnerSide.LOCAL))
     for sync_id in repaired:
         report.note([f"{sync_id}: moved to the root, because it was among its own descendants"])
@@ -201,9 +201,9 @@ def _with_plain(local: SyncOutline, tree: Tree) -> dict[str, list[str]]:
     inside: dict[str, list[str]] = {}
     container: dict[str, str] = {}
     for parent, ids in tree.items():
-        for one in ids:
-            container[one] = holders[one] if one in before and before[one] == after[one] else parent
-            inside.setdefault(container[one], []).append(one)
+        for key in ids:
+            container[key] = holders[key] if key in before and before[key] == after[key] else parent
+            inside.setdefault(container[key], []).append(key)
     # A plain outline follows the same sibling as before, if that sibling remains.
     followers: dict[tuple[str, str], list[str]] = {}
     for holder, ids in local.full.items():
@@ -230,7 +230,9 @@ def write_sync_outline(outline: SyncOutline, sharing: bytes = b"") -> Iterator[b
 
     Raises FeedError(INVALID_PAYLOAD) beyond MAX_LEVELS.
     """
-    extensions = tuple(one for one in outline.document.head_extensions if parse_stored(one).tag not in SHARINGS)
+    extensions = tuple(
+        extension for extension in outline.document.head_extensions if parse_stored(extension).tag not in SHARINGS
+    )
     extensions += (sharing,) if sharing else ()
     head, *tail = write_outline(replace(outline.document, outlines=(), head_extensions=extensions))
     namespaces: dict[str, str] = {}

@@ -41,9 +41,9 @@ def with_place(version: Version, place: Place | None) -> Version:
 def places_in(tree: Tree) -> Mapping[str, Place]:
     """Returns the place of each item of a tree."""
     return {
-        one: Place(parent, before)
+        key: Place(parent, before)
         for parent, ids in tree.items()
-        for before, one in zip((ROOT, *ids), ids, strict=False)
+        for before, key in zip((ROOT, *ids), ids, strict=False)
     }
 
 
@@ -54,21 +54,21 @@ def tree_of(places: Iterable[tuple[str, Place | None]]) -> dict[str, list[str]]:
     comes last among the children of its parent.
     """
     known = dict(places)
-    parents = {one: place.parent if place and place.parent in known else ROOT for one, place in known.items()}
+    parents = {key: place.parent if place and place.parent in known else ROOT for key, place in known.items()}
     break_cycles(parents)
     _limit_depth(parents)
     followers: dict[str, dict[str, str]] = {}  # parent -> item -> the item behind it
     last: dict[str, str] = {}
-    for one, place in known.items():
-        parent = parents[one]
+    for key, place in known.items():
+        parent = parents[key]
         following = followers.setdefault(parent, {})
         before = last.get(parent, ROOT)
         if place is not None and place.parent == parent and (place.after == ROOT or place.after in following):
             before = place.after
-        following[one] = following.get(before, ROOT)
-        following[before] = one
-        if following[one] == ROOT:
-            last[parent] = one
+        following[key] = following.get(before, ROOT)
+        following[before] = key
+        if following[key] == ROOT:
+            last[parent] = key
     return {parent: _chain(following) for parent, following in followers.items()}
 
 
@@ -89,8 +89,8 @@ def _limit_depth(parents: dict[str, str]) -> None:
         while at not in levels:
             path.append(at)
             at = parents[at]
-        for one in reversed(path):
-            level = levels[parents[one]] + 1
+        for key in reversed(path):
+            level = levels[parents[key]] + 1
             if level > MAX_LEVELS:
-                parents[one], level = ROOT, 1
-            levels[one] = level
+                parents[key], level = ROOT, 1
+            levels[key] = level

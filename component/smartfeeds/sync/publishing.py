@@ -86,8 +86,9 @@ class SharedRss(SharedDocument):
 
     def add(self, items: Iterable[Item]) -> bytes:
         return b"".join(
-            write_item(in_form(one.version, FeedFormat.RSS, item.id), one.dialect, one.namespace) + b"\n"
-            for item, one in _synced(items)
+            write_item(in_form(sync_item.version, FeedFormat.RSS, item.id), sync_item.dialect, sync_item.namespace)
+            + b"\n"
+            for item, sync_item in _synced(items)
         )
 
     def end(self) -> bytes:
@@ -105,11 +106,11 @@ class SharedOutline(SharedDocument):
         return b""
 
     def add(self, items: Iterable[Item]) -> bytes:
-        for item, one in _synced(items):
-            version = in_form(one.version, FeedFormat.OPML, item.id)
+        for item, sync_item in _synced(items):
+            version = in_form(sync_item.version, FeedFormat.OPML, item.id)
             place = place_of(version)
             order_us = item.created_us if place is None else item.modified_us
-            self._items[version.sync_id] = order_us, one._replace(version=version), place
+            self._items[version.sync_id] = order_us, sync_item._replace(version=version), place
         return b""
 
     def end(self) -> bytes:

@@ -74,14 +74,14 @@ class Sharing:
     @property
     def complete_link(self) -> str:
         """The address of the complete feed, or an empty text. A link of SSE to a partial feed does not qualify."""
-        return next((one.link for one in self.related if one.kind is RelatedKind.COMPLETE and not one.partial), "")
+        return next((feed.link for feed in self.related if feed.kind is RelatedKind.COMPLETE and not feed.partial), "")
 
     @property
     def aggregated(self) -> tuple[RelatedFeed, ...]:
         """The feeds of other participants. They are hints for users; the service never subscribes to them by itself
         (FS-021).
         """
-        return tuple(one for one in self.related if one.kind is RelatedKind.AGGREGATED)
+        return tuple(feed for feed in self.related if feed.kind is RelatedKind.AGGREGATED)
 
     def next_read_us(self, now_us: int, interval_us: int) -> int:
         """Returns when to read again: after the interval, but before items expire or leave SSE's window (FS-017,

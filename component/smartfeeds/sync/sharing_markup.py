@@ -96,10 +96,10 @@ def write_sharing(sharing: Sharing) -> bytes:
     }
     attributes = "".join(f' {name}="{attribute(value)}"' for name, value in values.items() if value)
     related = "".join(
-        f'<sx:related link="{attribute(one.link)}" type="{one.kind.value}"'
-        + (f' title="{attribute(one.title)}"' if one.title else "")
+        f'<sx:related link="{attribute(feed.link)}" type="{feed.kind.value}"'
+        + (f' title="{attribute(feed.title)}"' if feed.title else "")
         + "/>"
-        for one in sharing.related
+        for feed in sharing.related
     )
     return f'<sx:sharing xmlns:sx="{lexis.namespace}"{attributes}>{related}</sx:sharing>'.encode()
 

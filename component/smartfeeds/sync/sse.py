@@ -71,7 +71,7 @@ class SseDialect(Dialect):
         # 4.4.1 step 2: without a conflict the winner is unchanged.
         if not stepped_on(winner, loser):
             return winner, ()
-        rivals = [one for one in (_as_conflict(loser), *loser.conflicts) if stepped_on(winner, one)]
+        rivals = [rival for rival in (_as_conflict(loser), *loser.conflicts) if stepped_on(winner, rival)]
         conflicts = one_per_endpoint((*winner.conflicts, *rivals))
         return winner._replace(conflict=Flag.TRUE, conflicts=conflicts), ()
 

@@ -28,14 +28,15 @@ def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes
     }
     start = f'<sx:sync xmlns:sx="{attribute(namespace or lexis.namespace)}"{_attributes(names, version.extra)}>'
     if dialect is FEEDSYNC:
-        records = [_record("history", one, lexis, {"sequence": one.sequence}) for one in version.history]
-        conflicts = [write_item(one, dialect, namespace) for one in version.conflicts]
+        records = [_record("history", record, lexis, {"sequence": record.sequence}) for record in version.history]
+        conflicts = [write_item(conflict, dialect, namespace) for conflict in version.conflicts]
     else:
         # SSE writes the newest record with the older ones inside, and of a conflict its newest record (SSE-046).
         top, *older = version.history
-        records = [_record("history", top, lexis, {}, *(_record("update", one, lexis, {}) for one in older))]
+        records = [_record("history", top, lexis, {}, *(_record("update", record, lexis, {}) for record in older))]
         conflicts = [
-            _record("conflict", one.top, lexis, {"version": one.counter}, one.payload) for one in version.conflicts
+            _record("conflict", conflict.top, lexis, {"version": conflict.counter}, conflict.payload)
+            for conflict in version.conflicts
         ]
     if conflicts:
         conflicts = [b"<sx:conflicts>", *conflicts, b"</sx:conflicts>"]

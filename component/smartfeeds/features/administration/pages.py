@@ -122,7 +122,9 @@ def _field(name: str, option: Option[object], values: tuple[str, ...], limits: O
     if option.type is FieldType.BOOLEAN:
         return Field(name, label, "flag", "true" if values == ("true",) else "")
     if choices:
-        return Field(name, label, "choice", "".join(values), tuple((one, _CHOICES.get(one, one)) for one in choices))
+        return Field(
+            name, label, "choice", "".join(values), tuple((choice, _CHOICES.get(choice, choice)) for choice in choices)
+        )
     if option.type is FieldType.JID_MULTI:
         return Field(name, label, "lines", "\n".join(values), hint=N_("One XMPP address in each line"))
     return Field(name, label, "text", "".join(values))

@@ -41,7 +41,7 @@ class Tables:
     async def submit(self, resource: Resource[Any], call: HttpCall) -> Reply:
         """Performs the action of a form. Raises HttpError."""
         fields: Mapping[str, str] = await self._tools.bodies.fields(call)
-        action = next((one for one in _actions(resource) if one.name == fields.get("action", "")), None)
+        action = next((action for action in _actions(resource) if action.name == fields.get("action", "")), None)
         if action is None:
             raise FeedError(Condition.BAD_REQUEST, "the form has no known action; load the page again")
         if action.form is not None:
@@ -64,7 +64,7 @@ class Tables:
         page = await read_page(resource, caller_of(call, self._tools.handle, self._tools.domain), ROWS, after)
         forms = ((action, action.form(call.actor, view.standing)) for action in _actions(resource) if action.form)
         action, form = next(forms, (None, None))
-        button = next((one for one in _actions(resource) if one.button), None)
+        button = next((action for action in _actions(resource) if action.button), None)
         return call.zipped(
             page_reply(
                 frame_of(call).page(

@@ -126,7 +126,7 @@ async def language(c: Conversation, rest: str) -> Reply:
     """Sets the language of the bot."""
     code = rest.strip().casefold()
     if code not in LANGUAGES:
-        names = ", ".join(f"{one} ({_LANGUAGE_NAMES.get(one, one)})" for one in LANGUAGES)
+        names = ", ".join(f"{code} ({_LANGUAGE_NAMES.get(code, code)})" for code in LANGUAGES)
         raise UsageError(c.say("The languages are: {names}", names=names))
     await c.save(lambda one: replace(one, language=code))
     c = replace(c, texts=Texts(code))

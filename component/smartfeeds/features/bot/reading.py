@@ -201,7 +201,7 @@ async def _newest_of(
         items = await _newest_if_readable(c, text, count)
         closed += items is None
         # Two views of one feed may both contain an item.
-        unique = {(one.node_no, item.item_no): (one, item) for one, item in newest}
+        unique = {(feed.node_no, item.item_no): (feed, item) for feed, item in newest}
         unique |= {(node.node_no, item.item_no): (node, item) for item in items or ()}
         newest = sorted(unique.values(), key=lambda pair: pair[1].modified_us)[-count:]
     return newest, closed

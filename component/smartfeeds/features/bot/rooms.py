@@ -239,7 +239,7 @@ class Rooms:
         if len(self._rooms) >= self._most or not self._has_place(room.domain) or self._waits_for_many(user):
             return _TOO_MANY
         self._enter(name, requester=requester, user=user, has_sponsor=trusted)
-        waiting = [jid for jid, one in self._rooms.items() if not one.has_sponsor]
+        waiting = [jid for jid, room in self._rooms.items() if not room.has_sponsor]
         if len(waiting) > MAX_WAITING:
             self._withdraw(waiting[0])
         return ""
@@ -258,12 +258,12 @@ class Rooms:
         """Whether as many rooms wait as one user may request."""
         if user is None:
             return False
-        return sum(one.user == user and not one.has_sponsor for one in self._rooms.values()) >= WAITING_PER_USER
+        return sum(room.user == user and not room.has_sponsor for room in self._rooms.values()) >= WAITING_PER_USER
 
     def _give_up(self) -> None:
         """Withdraws from addresses that have not answered. A stored room is entered again by its next delivery."""
         before_s = self._monotonic() - ENTER_S
-        for room in [jid for jid, one in self._rooms.items() if not one.is_in and one.since_s <= before_s]:
+        for room in [jid for jid, entry in self._rooms.items() if not entry.is_in and entry.since_s <= before_s]:
             if self._rooms[room].is_own:
                 self._withdraw(room)
             else:

@@ -119,13 +119,13 @@ def read_message(element: Element, sender: Jid, address: str) -> ChatMessage | N
         _id_of(element.find(_REPLY)),
         _id_of(element.find(_REPLACE)),
         _id_of(reactions),
-        tuple((one.text or "").strip() for one in reactions.iterfind(_REACTION))[:_REACTIONS_READ]
+        tuple((reaction.text or "").strip() for reaction in reactions.iterfind(_REACTION))[:_REACTIONS_READ]
         if reactions is not None
         else (),
         element.find(_RECEIPT_REQUEST) is not None,
         element.find(_MUC_USER_X) is not None,
         # Anybody may write an id in the name of others (XEP-0359 section 6).
-        next((_id_of(one) for one in element.iterfind(_STANZA_ID) if one.get("by") == sender.bare_text), ""),
+        next((_id_of(child) for child in element.iterfind(_STANZA_ID) if child.get("by") == sender.bare_text), ""),
         history,
     )
 

@@ -78,7 +78,7 @@ async def settle(c: Chat, rest: str) -> Reply:
     entries = await _entries(c, feed)
     if not entries:
         return _none(c, feed)
-    entry = next((one for one in entries if code.casefold() in ("", _code(one))), None)
+    entry = next((candidate for candidate in entries if code.casefold() in ("", _code(candidate))), None)
     if entry is None:
         raise RefusalError(c.say(_CHANGED, command=c.command(CONFLICTS, feed)))
     return await (_keep(c, feed, entry, choice, text) if choice else _show(c, feed, entry))

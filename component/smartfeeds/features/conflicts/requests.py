@@ -201,7 +201,7 @@ def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
 
 def _tags_of(version: Version) -> tuple[str, ...]:
     """The tags of an item's versions, the winner's first."""
-    return tuple(version_tag(one) for one in version.versions)
+    return tuple(version_tag(part) for part in version.versions)
 
 
 USE_CASES = UseCases(

@@ -237,7 +237,7 @@ class WebMirrorReader(IncomingMirror):
         fields = [query] if query else []
         if place.view:
             parameters |= _VIEW
-            fields = [one for one in query.split("&") if one and one.partition("=")[0] not in _VIEW]
+            fields = [part for part in query.split("&") if part and part.partition("=")[0] not in _VIEW]
         if cursor:
             parameters["since"] = f"cursor:{quote(cursor, safe='')}"
         names = self._names()
@@ -467,6 +467,8 @@ def count_absent(
         if item.publisher == host:
             version = read_shared(context, node, item).version
             by = [stamp.by for stamp in (version.history[-1], version.top)]
-            items_by_id[version.sync_id] = MirroredItem(*(ours if is_own_endpoint(ours, one) else one for one in by))
+            items_by_id[version.sync_id] = MirroredItem(
+                *(ours if is_own_endpoint(ours, endpoint) else endpoint for endpoint in by)
+            )
     present_ids = [sync_id for sync_id in items_by_id if sync_id in held]
     return len(to_drop(items_by_id, present_ids, ours)), Edge(items[-1].modified_us, items[-1].item_no)

@@ -192,7 +192,9 @@ def _count_results(
 ) -> MirrorState:
     """The state with the results of a merge added."""
     outcomes = [result.outcome for result in results]
-    late = [refusal(one.item_id or one.sync_id, one.reason, now_us) for one in results if one.outcome is None]
+    late = [
+        refusal(result.item_id or result.sync_id, result.reason, now_us) for result in results if result.outcome is None
+    ]
     changed = sum(outcome not in (None, Outcome.UNCHANGED) for outcome in outcomes)
     conflicts = outcomes.count(Outcome.CONFLICT)
     state = replace(state, items=state.items + changed, conflicts=state.conflicts + conflicts)

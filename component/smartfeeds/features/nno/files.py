@@ -195,7 +195,9 @@ class Puller:
                 fresh.append(known[wanted])
         self.known |= known
         self._missing[download.url] = download.missing
-        content = dump_results({one: known[one] for one in download.wanted if one in known}, download.missing)
+        content = dump_results(
+            {request: known[request] for request in download.wanted if request in known}, download.missing
+        )
         self._documents[download.url] = KnownDocument(download.validators, content)
         return fresh
 

@@ -41,7 +41,7 @@ class EntryFile:
 def page_mark(frame: Frame, site_url: str, shown: ItemShown, reply_node: str) -> str:
     """A hash of everything beside the version of the item that its page depends on."""
     node, item = shown.node, shown.item
-    neighbours = [(one.id, item_tag(one)) if one else None for one in (shown.older, shown.newer)]
+    neighbours = [(entry.id, item_tag(entry)) if entry else None for entry in (shown.older, shown.newer)]
     options = node.options
     return representation_mark(
         frame,

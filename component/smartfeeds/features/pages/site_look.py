@@ -73,14 +73,14 @@ def _shades(colour: Colour, grounds: Iterable[Colour], sheet: Colour, end: Colou
 
 
 def _mix(colour: Colour, end: Colour, part: float) -> Colour:
-    red, green, blue = (round(one + (other - one) * min(part, 1.0)) for one, other in zip(colour, end, strict=True))
+    red, green, blue = (round(near + (far - near) * min(part, 1.0)) for near, far in zip(colour, end, strict=True))
     return red, green, blue
 
 
 def _luminance(colour: Colour) -> float:
     """The relative luminance of a colour of sRGB (WCAG 2.1)."""
-    shares = (one / 255 for one in colour)
-    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in shares)
+    shares = (channel / 255 for channel in colour)
+    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

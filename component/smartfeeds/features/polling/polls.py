@@ -185,7 +185,7 @@ def _after_gap(
     gaps = progress.gaps + 1 if answer.is_gap else 0
     halvings = min(progress.halvings + (gaps >= _GAPS), _MOST_HALVINGS)
     shorter = replace(progress, gaps=gaps, halvings=halvings)
-    intervals = [interval_s(replace(source, progress=one), now_us) for one in (progress, shorter)]
+    intervals = [interval_s(replace(source, progress=variant), now_us) for variant in (progress, shorter)]
     return shorter, gaps >= _GAPS and intervals[0] == intervals[1]
 
 

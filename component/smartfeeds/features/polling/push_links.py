@@ -67,7 +67,10 @@ class PushOffer:
 
     def names(self, target: PushTarget) -> bool:
         """Whether the hub or cloud is still that of the feed."""
-        return any((one.kind, one.url, one.topic) == (target.kind, target.url, target.topic) for one in self.targets)
+        return any(
+            (candidate.kind, candidate.url, candidate.topic) == (target.kind, target.url, target.topic)
+            for candidate in self.targets
+        )
 
     def ranked(self, good: frozenset[str]) -> "PushOffer":
         """The offer: hubs before clouds, https before http, and hubs that are known to work first (WS-099, RC-055).

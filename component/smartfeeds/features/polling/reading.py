@@ -106,7 +106,7 @@ def read_source(
     items, skipped = source_items(document, source.first_url, source.settings.ignore)
     foreign = [entry for entry in items if not _is_ours(entry.item.payload, own_url)]
     returned = len(items) - len(foreign)
-    reasons = [f"item {one.index + 1}: {one.reason}" for one in (*document.skipped, *skipped)]
+    reasons = [f"item {item.index + 1}: {item.reason}" for item in (*document.skipped, *skipped)]
     notes = (*document.warnings, *_item_notes(document), *reasons)
     if returned:
         notes = (*notes, f"{counted(returned, 'item')} came from this service and were left out")

@@ -133,15 +133,15 @@ def _completed(
     taken = {entry.item_id for entry in known}
     keys = {entry.key for entry in known}
     result = []
-    for place, (one, entry) in enumerate(zip(document, assigned, strict=True)):
+    for place, (arrived, entry) in enumerate(zip(document, assigned, strict=True)):
         if entry is not None:
             mark = entry.key.link.partition(_SEPARATOR)[1:]
-            result.append(replace(entry, key=EntryKey(one.key.identity, "".join((one.key.link, *mark)))))
+            result.append(replace(entry, key=EntryKey(arrived.key.identity, "".join((arrived.key.link, *mark)))))
             continue
-        item_id, key = one.key.identity, one.key
+        item_id, key = arrived.key.identity, arrived.key
         if place in shared:
             # The item gets the same id after the memory was lost, whichever of the entries comes first then.
-            item_id = new_id(item_id, *(one.words[:2] if any(one.words[:2]) else (one.digest,)))
+            item_id = new_id(item_id, *(arrived.words[:2] if any(arrived.words[:2]) else (arrived.digest,)))
         while item_id in taken:
             item_id = new_id(item_id, key.link)
         if key in keys:
@@ -182,7 +182,7 @@ class _Page:
             # The words are read only if something has changed.
             compared = self._remembered[-_COMPARED:]
             words = dict(zip(compared, words_of(compared), strict=True))
-            known = {entry: one for entry, one in words.items() if one is not None}
+            known = {entry: entry_words for entry, entry_words in words.items() if entry_words is not None}
             if self._is_shared:
                 self._match_words(known)
                 self._match_part(known, lambda words: words.title)
@@ -237,8 +237,8 @@ def _renames(
     another scheme is that of the same entry in any case."""
     renames = [
         (place, entry)
-        for place, (one, known) in enumerate(zip(document, assigned, strict=True))
-        if known is None and (entry := memory.of_respelt(one) or memory.of_link(one.key)) is not None
+        for place, (arrived, known) in enumerate(zip(document, assigned, strict=True))
+        if known is None and (entry := memory.of_respelt(arrived) or memory.of_link(arrived.key)) is not None
     ]
     if 2 * len(renames) <= len(document):
         renames = [(place, entry) for place, entry in renames if entry.key.identity in document[place].respelt]
@@ -292,9 +292,9 @@ class _Memory:
 
     def __init__(self, document: Sequence[DocumentEntry], known: Iterable[SourceEntry]) -> None:
         self.entries = list(known)
-        self.places = _listed((one.key, place) for place, one in enumerate(document))
-        self._identities = Counter(one.key.identity for one in document)
-        self._links = Counter(one.key.link for one in document)
+        self.places = _listed((entry.key, place) for place, entry in enumerate(document))
+        self._identities = Counter(entry.key.identity for entry in document)
+        self._links = Counter(entry.key.link for entry in document)
         self._by_page = _listed((entry.key.page, entry) for entry in self.entries)
         self._by_identity = _listed((entry.key.identity, entry) for entry in self.entries)
         self._by_link = _listed((entry.key.page.link, entry) for entry in self.entries)

@@ -149,11 +149,11 @@ def _news(tx: ReadTx, source: Source, items: Sequence[SourceItem]) -> list[Impor
     item_ids = {entry.key.identity: entry.item_id for entry in known}
     stored = {item.id: item for item in tx.items(node.node_no, list(item_ids.values()))}
     news = []
-    for one in items:
-        item_id = item_ids.get(one.item.id)
+    for source_item in items:
+        item_id = item_ids.get(source_item.item.id)
         existing = None if item_id is None else stored.get(item_id)
-        if item_id is None or (existing is not None and _is_newer(one.item, existing)):
-            news.append(one.item)
+        if item_id is None or (existing is not None and _is_newer(source_item.item, existing)):
+            news.append(source_item.item)
     return news
 
 
@@ -236,19 +236,19 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
         rows = [payloads.get(entry.item_id) for entry in entries]
         return [None if payload is None else entry_words(payload) for payload in rows]
 
-    assigned = assign_items([one.entry for one in live], known, words_of, digest_id)
+    assigned = assign_items([source_item.entry for source_item in live], known, words_of, digest_id)
     existing = {item.id: item for item in tx.items(node.node_no, [entry.item_id for entry in assigned])}
     plan = _Plan([], [])
     undated: list[ImportedItem] = []
-    for one, entry in zip(live, assigned, strict=True):
+    for source_item, entry in zip(live, assigned, strict=True):
         stored = existing.get(entry.item_id)
-        if _is_of_another(entry, one, stored):
+        if _is_of_another(entry, source_item, stored):
             # The memory of the source was lost, and the link had another entry before.
-            entry = replace(entry, item_id=digest_id(entry.item_id, *one.words[:2]))
+            entry = replace(entry, item_id=digest_id(entry.item_id, *source_item.words[:2]))
             stored = tx.item(node.node_no, entry.item_id)
-        after = replace(entry, digest=one.digest, presence=EntryPresence.PRESENT)
+        after = replace(entry, digest=source_item.digest, presence=EntryPresence.PRESENT)
         # The node has the item with its sync data. A source does not change it: documents of strangers could name any.
-        origin = origin_of(one.item.payload)
+        origin = origin_of(source_item.item.payload)
         shared = tx.item_of_sync(node.node_no, origin.sync_id) if origin.sync_id else None
         if shared is not None and shared.id != entry.item_id:
             plan.unchanged += 1
@@ -258,21 +258,21 @@ def _plan(tx: WriteTx, context: Context, source: Source, node: Node, content: So
         is_gone = entry.entry_no > 0 and entry.item_id not in held if stored is None else stored.deleted
         is_away = not is_back and is_gone
         # Hubs repeat deliveries late: an older version is left out (WS-130).
-        if content.feed is None and _is_older(one.item, stored):
+        if content.feed is None and _is_older(source_item.item, stored):
             plan.unchanged += 1
             continue
         # A mirror of the same feed was faster.
         is_met = shared is not None and knows(read_shared(context, node, shared).version, origin)
-        if is_away or is_met or (entry.digest == one.digest and not is_back):
+        if is_away or is_met or (entry.digest == source_item.digest and not is_back):
             plan.unchanged += 1
         else:
             is_known = stored is not None and not stored.deleted
             atom_id = id_and_updated(stored.payload)[0] if stored is not None and is_known else ""
-            if not is_known and entry.item_id != one.item.id:
+            if not is_known and entry.item_id != source_item.item.id:
                 # Another entry has the id of the document, and readers would show one of the two.
                 atom_id = derived_id(entry.item_id)
             created_us = stored.created_us if stored is not None and is_known else None
-            plain = replace(one.item, id=entry.item_id, payload=without_sync(one.item.payload))
+            plain = replace(source_item.item, id=entry.item_id, payload=without_sync(source_item.item.payload))
             item = fitted(plain, context.now_us, created_us, atom_id)
             # Their date is that of first sight, which is behind all others.
             (plan.items if item.made_us is not None else undated).append(item)

@@ -131,7 +131,7 @@ async def _watch(config: Path | None, folder: EnclosureFolder, node: str, item_i
             tasks = {}
             while True:
                 statuses = await service.read(lambda tx, context: enclosure_statuses(tx, context, 0, NO_LIMIT))
-                rows = [one.enclosure for one in statuses if (one.node, one.item_id) == (node, item_id)]
+                rows = [status.enclosure for status in statuses if (status.node, status.item_id) == (node, item_id)]
                 for row in rows:
                     if row.digest not in tasks:
                         tasks[row.digest] = bar.add_task(one_line(row.url.rpartition("/")[2]), total=None)

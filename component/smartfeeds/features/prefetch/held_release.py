@@ -16,7 +16,7 @@ def release_held(tx: WriteTx, context: Context, source: Source) -> ImportCounts:
     node = tx.node(source.node) if held and source.state is not SourceState.PAUSED else None
     if node is None or node.kind is not NodeKind.FEED:
         return ImportCounts()
-    ready = [one.item for one in held.values() if not is_waiting(tx, context, source, one)]
+    ready = [held_item.item for held_item in held.values() if not is_waiting(tx, context, source, held_item)]
     for item in ready:
         tx.remove_document(held_reader(source.source_no), item.id)
     ready.sort(key=lambda item: context.now_us if item.made_us is None else item.made_us)

@@ -100,7 +100,7 @@ async def _erasure(step: StepInput) -> CommandResult:
     )
     # Those that wait come first, because a long list is cut.
     followers = sorted(status.confirmations, key=lambda follower: follower.confirmed is not False)
-    rows = tuple((one.node, one.consumer, _STATES[one.confirmed]) for one in followers[:FOLLOWERS_SHOWN])
+    rows = tuple((row.node, row.consumer, _STATES[row.confirmed]) for row in followers[:FOLLOWERS_SHOWN])
     return CommandResult(notes, (), FormTable(_COLUMNS, rows) if rows else None)
 
 

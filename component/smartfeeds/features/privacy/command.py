@@ -213,7 +213,7 @@ def _status_values(erasure: ErasureStatus) -> dict[str, Any]:
         "counts": dict(sorted(erasure.job.counts.items())),
         "nodes": [{"node": erasure.node_names.get(no, ""), "key": key} for no, key in sorted(erasure.job.keys.items())],
         "followers": [
-            {"node": one.node, "follower": one.consumer, "state": states[one.confirmed]}
-            for one in erasure.confirmations
+            {"node": confirmation.node, "follower": confirmation.consumer, "state": states[confirmation.confirmed]}
+            for confirmation in erasure.confirmations
         ],
     }

@@ -143,7 +143,7 @@ def erasure_status(tx: ReadTx, context: Context, person: Person) -> ErasureStatu
     if job is None:
         return None
     names = {no: node.name for no in job.keys if (node := tx.node_by_no(no)) is not None}
-    confirmations = [one for no in names for one in _confirmations(tx, names[no], no, job.keys[no])]
+    confirmations = [confirmation for no in names for confirmation in _confirmations(tx, names[no], no, job.keys[no])]
     confirmations += [
         Confirmation(node, address, None)
         for part in context.hooks.personal

@@ -90,7 +90,7 @@ def _stripped(context: Context, dialect: Dialect, version: Version, person: Pers
             )
         except FeedError:  # the item was changed too often for another change
             pass
-    return nameless._replace(conflicts=in_order(one for one in nameless.conflicts if one not in own))
+    return nameless._replace(conflicts=in_order(conflict for conflict in nameless.conflicts if conflict not in own))
 
 
 def rename_erased(tx: WriteTx, context: Context, node: Node, item: Item, person: Person) -> bool:

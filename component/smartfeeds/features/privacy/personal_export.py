@@ -84,12 +84,12 @@ def _versions(node: Node, item: Item, version: Version, person: Person) -> Itera
     for part in version.versions:
         stamps = [
             {
-                "sequence": one.sequence,
-                "when": None if one.when_us is None else format_datetime(one.when_us),
-                "by": one.by,
+                "sequence": record.sequence,
+                "when": None if record.when_us is None else format_datetime(record.when_us),
+                "by": record.by,
             }
-            for one in part.history
-            if person.is_endpoint(one.by)
+            for record in part.history
+            if person.is_endpoint(record.by)
         ]
         if stamps:
             own = part is not version and person.is_endpoint(part.top.by)
@@ -106,7 +106,7 @@ def export_rows(tx: ReadTx, context: Context, person: Person) -> Mapping[str, ob
     jid, data = person.jid, context.hooks.personal_data
     owned = [(node, affiliation) for node, affiliation in tx.affiliations_of(jid)]
     created = [node for no in privacy_rows.nodes_created_by(tx, jid) if (node := tx.node_by_no(no)) is not None]
-    nodes = {node.node_no: node for node in (*created, *(node for node, one in owned if one.value == "owner"))}
+    nodes = {node.node_no: node for node in (*created, *(node for node, kind in owned if kind.value == "owner"))}
     files: dict[str, Any] = {
         "nodes.json": [
             {
@@ -120,15 +120,15 @@ def export_rows(tx: ReadTx, context: Context, person: Person) -> Mapping[str, ob
         "subscriptions.json": [
             {
                 "node": node.name,
-                "jid": one.jid,
-                "view": one.view,
-                "state": one.state.value,
-                "created_us": one.created_us,
-                "options": dict(one.options),
+                "jid": subscription.jid,
+                "view": subscription.view,
+                "state": subscription.state.value,
+                "created_us": subscription.created_us,
+                "options": dict(subscription.options),
             }
-            for node, one in tx.subscriptions_of(jid, now_us=None)
+            for node, subscription in tx.subscriptions_of(jid, now_us=None)
         ],
-        "affiliations.json": [{"node": node.name, "affiliation": one.value} for node, one in owned],
+        "affiliations.json": [{"node": node.name, "affiliation": affiliation.value} for node, affiliation in owned],
         "other.json": {
             # Not the texts: those of others have secrets of hub subscriptions, and documents of closed nodes.
             "rows": [

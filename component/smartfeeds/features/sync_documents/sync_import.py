@@ -120,12 +120,12 @@ def _chunks(items: Iterable[DocumentItem]) -> Iterator[list[DocumentItem]]:
     """Yields the items in chunks of at most CHUNK items and, unless one item is larger, CHUNK_BYTES bytes."""
     chunk: list[DocumentItem] = []
     size_bytes = 0
-    for one in items:
-        if chunk and (len(chunk) == CHUNK or size_bytes + len(one.raw) > CHUNK_BYTES):
+    for item in items:
+        if chunk and (len(chunk) == CHUNK or size_bytes + len(item.raw) > CHUNK_BYTES):
             yield chunk
             chunk, size_bytes = [], 0
-        chunk.append(one)
-        size_bytes += len(one.raw)
+        chunk.append(item)
+        size_bytes += len(item.raw)
     if chunk:
         yield chunk
 

@@ -134,7 +134,7 @@ class Requests:
 async def ask_feeds(requests: Requests) -> None:
     """Pages, documents and event streams of a feed; feeds are created and deleted."""
     ask, own = requests.ask, requests.own
-    for kind in [one for one in media_types(PULL) if one not in ("text/event-stream", "application/javascript")]:
+    for kind in sorted(set(media_types(PULL)) - {"text/event-stream", "application/javascript"}):
         await ask(PULL, "GET", Accept=kind)
     await ask(PULL, "GET", f"{concrete(PULL)}&callback=f")
     page = await ask(PULL, "GET")

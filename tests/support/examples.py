@@ -170,7 +170,7 @@ def _is_like(element: Element, expected: Element) -> bool:
         return False
     if "..." in "".join(texts):
         # The children that are named must be there, in this order.
-        return all(any(_is_like(child, one) for child in children) for one in expected)
+        return all(any(_is_like(child, pattern) for child in children) for pattern in expected)
     same = len(element) == len(expected) and all(map(_is_like, children, expected))
     return same and (element.text or "").strip() == (expected.text or "").strip()
 

@@ -77,7 +77,7 @@ async def state(guest: Guest) -> str:
 async def confirm_request(web: Web, user: str) -> etree._Element:
     """The request of XEP-0070 that a user received."""
     (message,) = [
-        one for one in await web.component.events(bare(user)) if one.find(f"{{{HTTP_AUTH}}}confirm") is not None
+        event for event in await web.component.events(bare(user)) if event.find(f"{{{HTTP_AUTH}}}confirm") is not None
     ]
     return message
 

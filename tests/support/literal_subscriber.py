@@ -50,7 +50,7 @@ def read(body: bytes) -> Document:
     if sharing is None:
         return Document(items, None, None, "")
     namespace = etree.QName(sharing).namespace
-    links = [one.get("link", "") for one in sharing if one.get("type") == "complete"]
+    links = [link.get("link", "") for link in sharing if link.get("type") == "complete"]
     texts = sharing.get("since"), sharing.get("until")
     bounds: list[Bound | None] = [None, None]
     if all(texts):

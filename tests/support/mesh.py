@@ -286,7 +286,7 @@ class Site:
 
     async def state(self, direction: Direction = Direction.IN) -> MirrorState:
         """The state of a direction of the one mirror."""
-        return next(one.state for one in (await self.status()).standings if one.direction is direction)
+        return next(standing.state for standing in (await self.status()).standings if standing.direction is direction)
 
 
 def twin(name: str, title: str, updates: int = 1) -> str:

@@ -11,7 +11,9 @@ def metric_names() -> dict[str, str]:
     declare_metrics()
     # What is gathered on request is not in the registry while the service does not run.
     families = [*GATHERED.describe(), *REGISTRY.collect()]
-    return {f"{one.name}_total" if one.type == "counter" else one.name: one.documentation for one in families}
+    return {
+        f"{family.name}_total" if family.type == "counter" else family.name: family.documentation for family in families
+    }
 
 
 def sample_names() -> dict[str, str]:

@@ -95,8 +95,8 @@ class Relay:
         ]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         # What one side has said to its end reaches the other; then both are closed.
-        for one in (writer, up_writer):
-            one.close()
+        for end in (writer, up_writer):
+            end.close()
         await asyncio.wait(ways)
         await self._set("ended", life)
 

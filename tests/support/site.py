@@ -78,8 +78,10 @@ class Site:
     def _write_config(self, **sections: dict[str, object]) -> Path:
         path = write_config(self.folder, self.server, self.name, **{**self.sections, **sections})
         with path.open("a") as file:
-            for one in self.mirrors:
-                file.write("\n[[mirror]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in one.items()))
+            for mirror in self.mirrors:
+                file.write(
+                    "\n[[mirror]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in mirror.items())
+                )
         return path
 
     async def stop(self) -> None:

@@ -59,7 +59,7 @@ def feedsync_golden(record: dict[str, Any] | None) -> Version | None:
     return Version(
         record["id"],
         record["updates"],
-        tuple(HistoryRecord(one["sequence"], at(one.get("when")), one.get("by", "")) for one in record["history"]),
+        tuple(HistoryRecord(row["sequence"], at(row.get("when")), row.get("by", "")) for row in record["history"]),
         record["data"].encode(),
         deleted=Flag.TRUE if record["deleted"] else Flag.ABSENT,
         noconflicts=Flag.TRUE if record["noconflicts"] else Flag.ABSENT,
@@ -82,11 +82,11 @@ def sse_golden(record: dict[str, Any] | None) -> Version | None:
         conflicts=tuple(
             Version(
                 "s1",
-                one["version"],
-                (HistoryRecord(one["version"], _date(one["when"]), one["by"] or ""),),
-                one["data"].encode(),
+                rival["version"],
+                (HistoryRecord(rival["version"], _date(rival["when"]), rival["by"] or ""),),
+                rival["data"].encode(),
             )
-            for one in record["conflicts"]
+            for rival in record["conflicts"]
         ),
     )
 

@@ -34,12 +34,12 @@ class Timers:
 
     def fire(self, longest: float = 1e9) -> list[float]:
         """Runs all that wait now and take no longer; their delays."""
-        due = sorted(one for one in self.waiting if one[0] <= longest)
-        for one in due:
-            if one in self.waiting:
-                self.waiting.remove(one)
-                one[2]()
-        return [one[0] for one in due]
+        due = sorted(timer for timer in self.waiting if timer[0] <= longest)
+        for timer in due:
+            if timer in self.waiting:
+                self.waiting.remove(timer)
+                timer[2]()
+        return [timer[0] for timer in due]
 
 
 @dataclass

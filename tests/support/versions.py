@@ -29,5 +29,5 @@ def sse_version(*by: str, title: str = "", sync_id: str = "a") -> str:
     """The same of SSE."""
     count = len(by)
     top, *older = [f"when='Thu, 01 Jan 2026 00:00:{count - k:02} GMT' by='{name}'" for k, name in enumerate(by)]
-    history = f"<x:history {top}>{''.join(f'<x:update {one}/>' for one in older)}</x:history>"
+    history = f"<x:history {top}>{''.join(f'<x:update {update}/>' for update in older)}</x:history>"
     return entry_with(f"<x:sync xmlns:x='{SSE_NS}' id='{sync_id}' version='{count}'>{history}</x:sync>", title)

@@ -98,13 +98,13 @@ class Wire:
         self.opened += 1
         await self._note()
         if self.state is State.CUT:
-            for one in ends:
-                _finish(one)
+            for end in ends:
+                _finish(end)
         try:
             await asyncio.gather(self._pump(reader, far_writer), self._pump(far_reader, writer))
         finally:
-            for one in ends:
-                one.close()
+            for end in ends:
+                end.close()
             self._open.discard(ends)
             await self._note()
 

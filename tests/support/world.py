@@ -446,7 +446,7 @@ class World:
     ) -> Shown:
         """One page. `rsm` holds max, after, before, index; `order_by` is `creation` or `modification desc`."""
         page = ResultSetRequest(**{name: str(value) for name, value in rsm.items()}) if rsm else None
-        orders = tuple(OrderBy(*_split_order(one)) for one in order_by.split(",") if one)
+        orders = tuple(OrderBy(*_split_order(order)) for order in order_by.split(",") if order)
         wanted = None if max_items is None else str(max_items)
         request = Pull(jid(actor), SERVICE, node, tuple(ids.split()), wanted, page, orders)
         answer = await self.service.handle(request)

@@ -70,7 +70,8 @@ def test_service_without_features_has_no_package_of_http_in_memory(environment: 
 def test_service_without_http_has_no_client_of_it_in_memory_before_its_use(environment: Mapping[str, str]) -> None:
     names = loaded(environment, "", "from smartfeeds.cli import main; main(['run'])")
     assert packages(names) & {*NEVER, *LATER, *WITH_HTTP} == set()
-    assert "smartfeeds.features.polling.poller" in names
+    # The features run: more of them is in memory than their declarations.
+    assert any(name.startswith("smartfeeds.features.") and name.count(".") > 2 for name in names)
 
 
 def test_service_with_all_features_has_no_package_in_memory_before_its_use(environment: Mapping[str, str]) -> None:

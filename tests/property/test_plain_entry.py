@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from smartfeeds.core.filters import EntryMeta
 from smartfeeds.core.model import Item
 from smartfeeds.errors import FeedError
-from smartfeeds.formats import atom, plain, plain_activity, xml
-from smartfeeds.formats.atom_feed import FeedHead, entry_of_feed, plain_entry_of_feed
+from smartfeeds.formats import additions, atom, atom_feed, plain, plain_activity, xml
+from smartfeeds.formats.atom_feed import FeedHead, entry_of_feed
 from support.effort import runs
 
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=6).filter(
@@ -138,19 +138,15 @@ def test_plain_entry_is_read_as_its_tree(entry: str) -> None:
 
 
 @settings(max_examples=runs(300, 5_000))
-@given(ENTRIES, st.booleans())
-def test_entry_of_an_atom_page_that_stays_as_it_is(entry: str, whole: bool) -> None:
+@given(ENTRIES)
+def test_entry_of_an_atom_page_is_that_of_a_tree(entry: str) -> None:
     item = Item(1, "a&b", 1, 2, xml.canonical(xml.parse_payload(entry.encode())), "ann@a.example")
     head = FeedHead("tag:a.example,2026:feed", "Feed", 0, entry_prefix="http://a.example/entries/feed/")
-    plain = plain_entry_of_feed(item, whole=whole)
-    assert plain in (None, entry_of_feed(head, item, whole=whole))
-
-
-def test_usual_entry_of_an_atom_page_stays_as_it_is() -> None:
-    content = b'<author><name>A</name></author><content>a</content><link href="http://a.example/"></link>'
-    payload = b'<entry xmlns="http://www.w3.org/2005/Atom">' + content + b"</entry>"
-    plain = plain_entry_of_feed(Item(1, "a", 1, 2, payload, "ann@a.example"), whole=True)
-    assert plain == payload[:-8] + b'<fo:id xmlns:fo="http://fanout.org/protocol/atom">a</fo:id></entry>\n'
+    written = entry_of_feed(head, item)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(atom_feed, "is_complete", lambda _payload: False)
+        patch.setattr(additions, "_has_text", lambda _payload: False)
+        assert written == entry_of_feed(head, item)
 
 
 @settings(max_examples=runs(300, 5_000))

@@ -19,7 +19,7 @@ from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, is_comp
 from smartfeeds.formats.atom import ATOM_NS, START_TAG, derived_id, with_child
 from smartfeeds.formats.entry import Entry
 from smartfeeds.formats.links import is_absolute
-from smartfeeds.formats.payload import has_uris, with_uris
+from smartfeeds.formats.payload import with_uris
 from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.formats.readable import readable
 from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
@@ -175,23 +175,18 @@ def _element(tag: str, attributes: str, text: str) -> str:
 
 def entry_of_feed(head: FeedHead, item: Item, *, keys: bool = False, whole: bool = True) -> bytes:
     """The piece of `write_feed` with an item."""
-    payload = _as_entry(item)
+    payload, added = _as_entry(item), b""
     simple = head.for_readers and not item.deleted
     if simple:
         payload = readable(payload, item.created_us)
     elif whole:
         payload = with_uris(payload)
-    added = completion(payload, head.byline, head.entry_address(item.id), linked=simple) if whole else b""
-    return with_child(payload, added + id_mark(item.id) + (keys_mark(item) if keys else b"")) + b"\n"
-
-
-def plain_entry_of_feed(item: Item, *, whole: bool) -> bytes | None:
-    """What `entry_of_feed` returns in a page of a feed, if the payload stays as it is. None if it may not."""
-    payload = item.payload
-    if not payload.startswith(ENTRY_START) or (whole and not (is_complete(payload) and has_uris(payload))):
-        return None
+    # The address and the byline of most entries are not needed.
+    if whole and (simple or not is_complete(payload)):
+        added = completion(payload, head.byline, head.entry_address(item.id), linked=simple)
     end = payload.rindex(b"</")
-    return b"%b%b%b\n" % (payload[:end], id_mark(item.id), payload[end:])
+    marks = added + id_mark(item.id) + (keys_mark(item) if keys else b"")
+    return b"%b%b%b\n" % (payload[:end], marks, payload[end:])
 
 
 def _as_entry(item: Item) -> bytes:

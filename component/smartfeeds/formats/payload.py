@@ -174,19 +174,14 @@ def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int
     return _with(payload, {atom.ID: atom_id, atom.TITLE: "", atom.UPDATED: format_datetime(updated_us)})
 
 
-def has_uris(payload: bytes) -> bool:
-    """Whether `with_uris` returns an entry as it is."""
-    # Each test for a text takes half of the time of the search that begins with it.
-    return not (
+def with_uris(payload: bytes) -> bytes:
+    """An entry whose links are URIs, because programs that read Atom do not escape them (`uri_of`)."""
+    # Each look for a text takes half of the time of the search that begins with it.
+    if not (
         (b' href="' in payload and _ODD_LINK(payload))
         or (b' src="' in payload and _ODD_SOURCE(payload))
         or (b"uri" in payload and _ODD_PERSON(payload))
-    )
-
-
-def with_uris(payload: bytes) -> bytes:
-    """An entry whose links are URIs, because programs that read Atom do not escape them (`uri_of`)."""
-    if has_uris(payload):
+    ):
         return payload
     root = parse_stored(payload)
     for node in root.iter(atom.LINK, atom.CONTENT, atom.IN_REPLY_TO, atom.URI):

@@ -32,7 +32,10 @@ LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-
 _MARKUP = re.compile(r"[<&]")
 _TAG = re.compile(r"<[^<>]*>")
 # HTML as most editors write it: paragraphs, line breaks, inline elements with nothing but text, the usual references.
-_INLINE_TEXT = re.compile(r'<(b|code|em|i|strong)>([^<]*)</\1>|<a href="[^"<>]*">([^<]*)</a>')
+# A group for each, so that `split` returns the texts. `sub` with a template is a function of Python for each of them.
+_INLINE_TEXT = re.compile(
+    "|".join(f"<{tag}>([^<]*)</{tag}>" for tag in ("b", "code", "em", "i", "strong")) + '|<a href="[^"<>]*">([^<]*)</a>'
+)
 _PARAGRAPH = re.compile(r"</?p>")
 _BREAK = re.compile(r"<br ?/?>")
 _OTHER_REFERENCE = re.compile("&(?!(?:amp|lt|gt|quot);)")
@@ -74,7 +77,7 @@ def _simple_text(source: str) -> str | None:
         if tags != ["<p>", "</p>"] * (len(tags) // 2):
             return None
         if source.count("<") > len(tags):
-            source = _BREAK.sub(" ", _INLINE_TEXT.sub(r"\2\3", source))
+            source = _BREAK.sub(" ", "".join(filter(None, _INLINE_TEXT.split(source))))
         source = source.replace("<p>", " ").replace("</p>", " ")
         if "<" in source:
             return None

@@ -155,7 +155,7 @@ async def test_scan_is_not_used_in_an_older_snapshot(sqlite: SqliteStore) -> Non
         assert tx.count(made.node_no, view("order=modified")) == 3  # begins the snapshot
         reads.set()
         assert goes_on.wait(HANG_S), in_vain("the newer snapshot")
-        return tx.scan_on(scan, 10), len(scan.item_nos)
+        return tx.scan_on(scan, 10), scan.judged
 
     older = asyncio.create_task(sqlite.read(late))
     await asyncio.to_thread(reads.wait, HANG_S)

@@ -25,7 +25,7 @@ RUNNING_SCANS = 2
 BUSY_PAUSE_S = 0.005  # until the step of another reader has ended
 # Scans are kept while the index of their node is made, for clients that read page after page.
 KEPT_SCAN_S = 30.0
-# Of all scans: one of 80,000 items of which none matches, or of 20,000 that all match. A scan that would exceed it is
+# Of all scans: one of 80,000 items of which none matches, or of 48,000 that all match. A scan that would exceed it is
 # given up.
 SCANS_BYTES = 8 * 1024 * 1024
 
@@ -165,7 +165,7 @@ def _scanned(shared: _SharedScan, work: Callable[[ReadTx], T], tx: ReadTx) -> T 
         scan = shared.scan
         if scan is None:
             return _Rest.WAIT_FOR_INDEX
-        if not scan.item_nos and not tx.scan_is_shorter(scan.node_no):
+        if not scan.judged and not tx.scan_is_shorter(scan.node_no):
             return _Rest.DROP
         if tx.index_state(scan.node_no) is IndexState.UNREAD:
             return _Rest.BEGIN_INDEX

@@ -4,9 +4,11 @@ Making the index of a large node takes much longer than reading the node once. S
 come from a scan, while the index is made.
 """
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.view import NO_TRAITS, Order, Traits, View, version_traits
@@ -22,7 +24,8 @@ SCAN_ITEMS = 100_000
 SCAN_SHARE = 4
 SCAN_LEAST = 1_000  # items that are to be indexed; fewer are indexed in a tenth of a second
 # What a scan takes of the memory for each item, for each of its view, and for each of an ordered list of these.
-_JUDGED_BYTES, _MATCH_BYTES, _LISTED_BYTES = 100, 190, 72
+_JUDGED_BYTES, _MATCH_BYTES, _LISTED_BYTES = 100, 64, 8
+_ABSENT = -1  # the place of an item that is not in the view
 _SHORT = 8_192  # bytes of a payload whose words are fewer than VERSION_TEXT in any case
 
 
@@ -42,10 +45,16 @@ class Scan:
     # would read 12 MB and judge two items.
     reach: int = 25
     seen_us: int = -1  # of the last change of the node, in the newest snapshot that the scan has seen
-    item_nos: set[int] = field(default_factory=set)
-    # Of the items of the view: both keys, whether the item is deleted, and the states that match.
-    _items: dict[int, tuple[int, int, bool, int]] = field(default_factory=dict)
-    _lists: dict[tuple[Order, bool], list[tuple[int, int]]] = field(default_factory=dict)
+    # The items that were judged, each with its place in the columns below.
+    _places: dict[int, int] = field(default_factory=dict)
+    # Of the items of the view, in order of their last change: columns of numbers, because a tuple for each item would
+    # take four times as much. A state is the states that match and whether the item is deleted, or 0 if the item was
+    # judged again since.
+    _item_nos: "array[int]" = field(default_factory=partial(array, "q"))
+    _modified: "array[int]" = field(default_factory=partial(array, "q"))
+    _created: "array[int]" = field(default_factory=partial(array, "q"))
+    _states: "array[int]" = field(default_factory=partial(array, "q"))
+    _lists: dict[tuple[Order, bool], "array[int]"] = field(default_factory=dict)  # places in the order of a view
     _query: frozenset[str] = field(init=False)
     _may_contain: Callable[[bytes], bool] = field(init=False)
 
@@ -58,14 +67,26 @@ class Scan:
         self._lists.clear()
         for item in items:
             item_no = item.item_no
-            self.item_nos.add(item_no)
-            self._items.pop(item_no, None)
+            place = self._places.get(item_no, _ABSENT)
+            if place != _ABSENT:
+                self._states[place] = 0
             bits = histories.get(item_no)
             if bits is None:
                 bits = self._matches(item)
             if bits:
-                self._items[item_no] = item.modified_us, item.created_us, item.deleted, bits
+                self._places[item_no] = len(self._item_nos)
+                self._item_nos.append(item_no)
+                self._modified.append(item.modified_us)
+                self._created.append(item.created_us)
+                self._states.append(bits << 1 | item.deleted)
+            else:
+                self._places[item_no] = _ABSENT
             self.end = Edge(item.modified_us, item_no)
+
+    @property
+    def judged(self) -> int:
+        """The number of items that were judged."""
+        return len(self._places)
 
     def _matches(self, item: Item) -> bool:
         is_short = len(item.payload) <= _SHORT
@@ -93,13 +114,13 @@ class Scan:
 
     def states(self, item_no: int) -> int:
         """Returns the states of an item that match the filters."""
-        entry = self._items.get(item_no)
-        return 0 if entry is None else entry[3]
+        place = self._places.get(item_no, _ABSENT)
+        return 0 if place == _ABSENT else self._states[place] >> 1
 
     def size_bytes(self) -> int:
         """Returns an estimate of the memory that the scan takes."""
         listed = sum(map(len, self._lists.values()))
-        return _JUDGED_BYTES * len(self.item_nos) + _MATCH_BYTES * len(self._items) + _LISTED_BYTES * listed
+        return _JUDGED_BYTES * self.judged + _MATCH_BYTES * len(self._item_nos) + _LISTED_BYTES * listed
 
     def count(self, view: View, before: Edge | None) -> int:
         """Returns the number of items in a view with these filters up to an edge."""
@@ -107,24 +128,27 @@ class Scan:
 
     def page(self, page: Slice) -> list[int]:
         """Returns the numbers of the items of a page of a view with these filters, in its order."""
-        rows = self._between(page.view, page.after, page.before)
+        places = self._between(page.view, page.after, page.before)
         if page.newest:
-            end = max(0, len(rows) - page.offset)
-            rows = rows[max(0, end - page.limit) : end]
+            end = max(0, len(places) - page.offset)
+            places = places[max(0, end - page.limit) : end]
         else:
-            rows = rows[page.offset : page.offset + page.limit]
-        return [item_no for _key_us, item_no in rows]
+            places = places[page.offset : page.offset + page.limit]
+        return [self._item_nos[place] for place in places]
 
-    def _between(self, view: View, after: Edge | None, before: Edge | None) -> list[tuple[int, int]]:
+    def _between(self, view: View, after: Edge | None, before: Edge | None) -> "array[int]":
         order, hides = view.order, view.hides_tombstones
-        rows = self._lists.get((order, hides))
-        if rows is None:
-            by = 0 if order is Order.MODIFIED else 1
-            rows = self._lists[order, hides] = sorted(
-                (entry[by], item_no)
-                for item_no, entry in self._items.items()
-                if not hides or (entry[3] & 1 and not entry[2])
-            )
-        start = bisect_right(rows, (after.key_us, after.item_no)) if after else 0
-        end = bisect_right(rows, (before.key_us, before.item_no)) if before else len(rows)
-        return rows[start:end]
+        keys, item_nos = self._modified if order is Order.MODIFIED else self._created, self._item_nos
+
+        def edge(place: int) -> tuple[int, int]:
+            return keys[place], item_nos[place]
+
+        places = self._lists.get((order, hides))
+        if places is None:
+            shown = [place for place, state in enumerate(self._states) if (state & 3 == 2 if hides else state)]
+            if order is not Order.MODIFIED:
+                shown.sort(key=edge)
+            places = self._lists[order, hides] = array("q", shown)
+        start = bisect_right(places, (after.key_us, after.item_no), key=edge) if after else 0
+        end = bisect_right(places, (before.key_us, before.item_no), key=edge) if before else len(places)
+        return places[start:end]

@@ -272,7 +272,7 @@ class ItemReads(NodeReads):
             return False  # another connection has continued the scan in a newer snapshot
         scan.seen_us = row.node.last_modified_us
         publishers = row.node.options.shows_publisher
-        if not scan.item_nos:
+        if not scan.judged:
             scan.publishers = publishers
         items, more = self._next_items(node_no, scan.end, min(limit, scan.reach), limit * SCAN_ITEM_BYTES)
         if items:
@@ -280,7 +280,7 @@ class ItemReads(NodeReads):
         if more:
             scan.reach = 2 * len(items)
             return False
-        if scan.publishers is not publishers or len(scan.item_nos) != row.node.total:
+        if scan.publishers is not publishers or scan.judged != row.node.total:
             return None
         self._scans[node_no, scan.view.filters] = scan
         return True

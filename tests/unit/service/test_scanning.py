@@ -49,9 +49,9 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     steps: list[int] = []
 
     def watched(tx: ReadTx, scan: Scan, limit: int) -> bool | None:
-        before = len(scan.item_nos)
+        before = scan.judged
         result = scan_on(tx, scan, limit)
-        steps.append(len(scan.item_nos) - before)
+        steps.append(scan.judged - before)
         return result
 
     monkeypatch.setattr(ReadTx, "scan_on", watched)
@@ -249,7 +249,7 @@ async def test_scan_above_the_memory_of_scans_is_given_up(behind: World, monkeyp
     readers.append(asyncio.create_task(behind.pull(NEWS, max=100)))
     for _ in range(100):
         await asyncio.sleep(0)
-    assert steps == [STEP] * 2  # 1,170 bytes after the second one
+    assert steps == [STEP] * 2  # 792 bytes after the second one
     assert sum(shared.size_bytes for shared in behind.service._scans._scans.values()) == 0
     writes.set()
     assert [page.count for page in await asyncio.gather(*readers)] == [ITEMS // 2] * 3
@@ -257,7 +257,7 @@ async def test_scan_above_the_memory_of_scans_is_given_up(behind: World, monkeyp
 
 
 async def test_scan_that_nobody_uses_makes_room_for_another(behind: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scans, "SCANS_BYTES", 4_000)
+    monkeypatch.setattr(scans, "SCANS_BYTES", 2_500)
     kept = behind.service._scans._scans
     for name in ("news", "other"):
         assert (await behind.pull(f"{FEED}?category={name}", max=100)).count == ITEMS // 2

@@ -208,7 +208,7 @@ async def test_bytes_of_a_step_stay_within_their_budget(store: Store, monkeypatc
     assert complete
     assert sum(map(len, steps)) == 312
     assert max(sum(sizes) - sizes[-1] for sizes in steps) < 200 * SCAN_ITEM_BYTES
-    assert sum(fetched) < 4 * sum(map(sum, steps))
+    assert sum(fetched) < 2.5 * sum(map(sum, steps))
     assert len(steps) < 16
 
 

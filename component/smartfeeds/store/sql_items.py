@@ -278,7 +278,7 @@ class ItemReads(NodeReads):
         if items:
             scan.add(items, self._histories(row, scan, items))
         if more:
-            scan.reach = 2 * len(items)
+            scan.reach = len(items) * 5 // 4 + 1
             return False
         if scan.publishers is not publishers or scan.judged != row.node.total:
             return None

@@ -142,7 +142,7 @@ async def test_plain_request_leaves_tombstones_out(start: Starter) -> None:
 
     page = await pull(component, "comments")
 
-    assert (page.ids, page.told) == (["a", "c"], False)
+    assert (page.ids, page.has_result_set) == (["a", "c"], False)
 
 
 @pytest.mark.parametrize("node", ["comments", MODIFIED, CREATED])
@@ -167,7 +167,7 @@ async def test_plain_request_at_the_page_size_has_no_set(start: Starter) -> None
 
     page = await pull(component, "comments")
 
-    assert (page.ids, page.told) == (["a", "b", "c"], False)
+    assert (page.ids, page.has_result_set) == (["a", "b", "c"], False)
 
 
 @pytest.mark.parametrize("node", ["comments", MODIFIED, CREATED])
@@ -214,9 +214,9 @@ async def test_items_are_given_by_id(start: Starter) -> None:
     limited = await pull(component, "comments", ids=["d", "a"], max_items=1, max=1)
     twice = await pull(component, "comments", ids=["a", "a"])
 
-    assert (some.ids, some.told) == (["c", "a"], False)
-    assert (none.ids, none.told) == ([], False)
-    assert (limited.ids, limited.told) == (["d", "a"], False)
+    assert (some.ids, some.has_result_set) == (["c", "a"], False)
+    assert (none.ids, none.has_result_set) == ([], False)
+    assert (limited.ids, limited.has_result_set) == (["d", "a"], False)
     assert twice.ids == ["a"]
 
 

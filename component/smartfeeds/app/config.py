@@ -206,13 +206,13 @@ class Settings(BaseModel):
 
     def section(self, kind: type[S]) -> S:
         """Returns the section of a feature."""
-        found: S = getattr(self, _NAMES[kind])
-        return found
+        section: S = getattr(self, _NAMES[kind])
+        return section
 
     def sections(self, kind: type[S]) -> tuple[S, ...]:
         """Returns the sections of a feature that may occur several times."""
-        found: tuple[S, ...] = getattr(self, _NAMES[kind])
-        return found
+        sections: tuple[S, ...] = getattr(self, _NAMES[kind])
+        return sections
 
     @model_validator(mode="after")
     def _check_sections(self) -> "Settings":

@@ -168,8 +168,8 @@ def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int
             del node[:]
             node.text = format_datetime(time_us)
             # Servers on the way would change white space in an attribute (XML 1.0 3.3.3).
-            if shown := " ".join(original.split())[:_ORIGINAL_CHARACTERS]:
-                node.set(atom.ORIGINAL_DATE, shown)
+            if date := " ".join(original.split())[:_ORIGINAL_CHARACTERS]:
+                node.set(atom.ORIGINAL_DATE, date)
         payload = Payload.of(root)
     return _with(payload, {atom.ID: atom_id, atom.TITLE: "", atom.UPDATED: format_datetime(updated_us)})
 

@@ -90,15 +90,15 @@ def root_refusal(root: Element) -> FormatError:
     namespace, _, name = root.tag.removeprefix("{").rpartition("}")
     if name.lower() == "html":
         return page_refusal(squeeze(next((node.text or "" for node in root.iter("{*}title")), "")))
-    shown = f"{{{namespace[: 2 * _SHOWN]}}}{name[:_SHOWN]}" if namespace else name[:_SHOWN]
+    root_name = f"{{{namespace[: 2 * _SHOWN]}}}{name[:_SHOWN]}" if namespace else name[:_SHOWN]
     kind = _ROOTS.get(name.lower(), "")
     what = f" ({kind}{_message_in(root) if name.lower() == 'error' else ''})" if kind else ""
     if name.lower() == "feed":
         where = "" if namespace else " without a namespace"
-        return FormatError(f"the root element is {shown}{where}; Atom has {_ATOM_NS}")
+        return FormatError(f"the root element is {root_name}{where}; Atom has {_ATOM_NS}")
     if name.lower() in _NO_NAMESPACE:
         what = f", in a namespace that no {name.upper()} has"
-    return FormatError(f"the root element is {shown}{what}; {FEED_ROOTS}")
+    return FormatError(f"the root element is {root_name}{what}; {FEED_ROOTS}")
 
 
 def _message_in(root: Element) -> str:
@@ -147,8 +147,8 @@ def json_refusal(value: object) -> FormatError:
 
 
 def _members(names: Iterable[str]) -> str:
-    shown = [name[:_SHOWN] for name in names]
-    if not shown:
+    members = [name[:_SHOWN] for name in names]
+    if not members:
         return "no members"
-    more = f" and {len(shown) - _MAX_MEMBERS} more" if len(shown) > _MAX_MEMBERS else ""
-    return f"the member{'s' if len(shown) > 1 else ''} {', '.join(shown[:_MAX_MEMBERS])}{more}"
+    more = f" and {len(members) - _MAX_MEMBERS} more" if len(members) > _MAX_MEMBERS else ""
+    return f"the member{'s' if len(members) > 1 else ''} {', '.join(members[:_MAX_MEMBERS])}{more}"

@@ -56,7 +56,7 @@ class PageWriter(Protocol):
     def feed(self, frame: Hashable, answer: FeedPage, place: PageAddress) -> bytes:
         """Returns a page of a feed. Called in a thread."""
 
-    async def entry(self, call: HttpCall, shown: ItemShown, *, public: bool) -> Reply:
+    async def entry(self, call: HttpCall, answer: ItemShown, *, public: bool) -> Reply:
         """Returns the page of an item, or of its tombstone, with an entity tag. `public`: it is for everybody. Raises
         FeedError."""
 

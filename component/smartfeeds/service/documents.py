@@ -82,7 +82,7 @@ def origins_of(tx: ReadTx, context: Context, node: Node) -> tuple[FeedOrigin, ..
     An address with a secret of the operator is left out: without the secret it would lead nowhere.
     """
     origins = [
-        FeedOrigin(origin.address, origin.title) for origin in context.hooks.origins_of(tx, node.name) if origin.shown
+        FeedOrigin(origin.address, origin.title) for origin in context.hooks.origins_of(tx, node.name) if origin.visible
     ]
     return tuple(origin for origin in origins if without_secrets(origin.address) == origin.address)
 

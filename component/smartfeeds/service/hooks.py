@@ -20,7 +20,7 @@ class Origin(NamedTuple):
     """A feed elsewhere that fills a node: its address, and its title if it is known.
 
     The ids of its items are made of `first_address` and their own ids (`formats.atom.digest_id`); empty: they are the
-    ids of the items. Readers of the node do not see an origin that is not `shown`. A subscription list names those
+    ids of the items. Readers of the node do not see an origin that is not `visible`. A subscription list names those
     that are `listed`, for others to follow. `quiet_us` are the first and the last key of the items that came with its
     first document: people are not told of each of them.
     """
@@ -28,7 +28,7 @@ class Origin(NamedTuple):
     address: str
     title: str = ""
     first_address: str = ""
-    shown: bool = True
+    visible: bool = True
     listed: bool = False
     quiet_us: tuple[int, int] | None = None
 

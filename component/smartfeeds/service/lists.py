@@ -40,9 +40,9 @@ def listed_bytes(*texts: str) -> int:
     return sum(map(written_bytes, texts)) + ENTRY_BYTES
 
 
-def shown_bytes(shown: AffiliationShown | SubscriptionShown) -> int:
+def shown_bytes(entry: AffiliationShown | SubscriptionShown) -> int:
     """The approximate size of an entry of one of these lists, in bytes."""
-    return listed_bytes(shown.node, shown.jid)
+    return listed_bytes(entry.node, entry.jid)
 
 
 def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> PagedList[int, T]:

@@ -283,7 +283,7 @@ def items_by_id(tx: ReadTx, context: Context, located: LocatedNode, item_ids: It
     if len(requested_ids) > context.policy.page_max:
         raise too_many
     hidden = located.view.hides_tombstones
-    found = []
+    result = []
     size_bytes = 0
     remaining_ids = list(requested_ids)
     while ids := remaining_ids[:STEP_ITEMS]:
@@ -294,11 +294,11 @@ def items_by_id(tx: ReadTx, context: Context, located: LocatedNode, item_ids: It
             if item is not None and not (item.deleted and hidden):
                 check_whole(context, located.node, item)
                 item = shown(context, located.node, located.view, item)
-                found.append(item)
+                result.append(item)
                 size_bytes += _written_size_bytes(item)
-        if size_bytes > context.policy.page_bytes and len(found) > 1:
+        if size_bytes > context.policy.page_bytes and len(result) > 1:
             raise too_many
-    return tuple(found)
+    return tuple(result)
 
 
 def in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | None:

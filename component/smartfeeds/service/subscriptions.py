@@ -260,7 +260,7 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
         jids = tx.subscribers(node.node_no, part, now_us=context.now_us)
         return [(jid, SubscriptionShown(node.name, without_forbidden(jid), state)) for jid in jids]
 
-    listing = PagedList(str, read, lambda shown: listed_bytes(shown.jid), lambda: tx.subscription_count(node.node_no))
+    listing = PagedList(str, read, lambda entry: listed_bytes(entry.jid), lambda: tx.subscription_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)
     return SubscriptionList(request.node, entries, True, result_set)
 

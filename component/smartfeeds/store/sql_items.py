@@ -311,8 +311,8 @@ class ItemReads(NodeReads):
                     version = scan.version(item, words=True)
                     states, changed = with_version(node_no, version, states, documents, {})
                     texts = {key: f" {' '.join(tokens)} " for key, tokens in changed.items() if tokens}
-                    kept = {key: text for key, text in documents.items() if key not in changed}
-                    documents = {**kept, **texts}
+                    unchanged = {key: text for key, text in documents.items() if key not in changed}
+                    documents = {**unchanged, **texts}
                 histories[number] = matching_states(
                     node_no, scan.view, states, documents, publishers=row.node.options.shows_publisher
                 )

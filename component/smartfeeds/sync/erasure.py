@@ -133,8 +133,8 @@ def restored_markup(extra: ForeignMarkup) -> ForeignMarkup:
 
 def _marked(record: HistoryRecord, value: str) -> HistoryRecord:
     """Returns the record with the mark alone: other markup may hold anything. A number says nothing of a person."""
-    kept = [(name, text) for name, text in record.extra.attributes if name == COPIED and text.isdecimal()]
-    return record._replace(written="", extra=ForeignMarkup(((ERASED, value), *kept)))
+    marks = [(name, text) for name, text in record.extra.attributes if name == COPIED and text.isdecimal()]
+    return record._replace(written="", extra=ForeignMarkup(((ERASED, value), *marks)))
 
 
 def _renamed(version: Version, change: Callable[[HistoryRecord], HistoryRecord]) -> Version:

@@ -128,16 +128,16 @@ def pieces_of(outlines: SyncOutline) -> Iterator[DocumentPiece]:
         yield DocumentPiece(index, write_item(item.version, item.dialect, item.namespace), item)
 
 
-def _place(outlines: SyncOutline, item: SyncItem, shown: Place) -> Place:
-    """Returns the place of an item. The document shows it at the place `shown`.
+def _place(outlines: SyncOutline, item: SyncItem, there: Place) -> Place:
+    """Returns the place of an item. The document shows it at `there`.
 
     A part of an outline may lack the parent or the sibling of an item. The item then says where it is (`publishing`),
     unless somebody has moved it in the document since.
     """
     place = place_of(item.version)
     if place is None or not {place.parent, place.after} - {ROOT} - outlines.items.keys():
-        return shown
-    return place if shown.parent == (place.parent if place.parent in outlines.items else ROOT) else shown
+        return there
+    return place if there.parent == (place.parent if place.parent in outlines.items else ROOT) else there
 
 
 def neighbours_of(outlines: SyncOutline) -> list[tuple[int | None, int | None]]:

@@ -48,7 +48,7 @@ def raw(path: Path) -> Iterator[sqlite3.Connection]:
 def findings(path: Path) -> list[str]:
     found = list(check_items(StoreSettings(url=f"sqlite:///{path}")))
     assert all(finding.state is CheckState.FIX for finding in found)
-    return [finding.found for finding in found]
+    return [finding.text for finding in found]
 
 
 @pytest.mark.parametrize(

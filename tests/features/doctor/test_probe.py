@@ -42,7 +42,7 @@ async def test_process_without_a_link_checks_no_server() -> None:
     """[TOP-024]"""
     settings = settings_of(component={"jid": "feeds.example.org", "link": "off"})  # type: ignore[arg-type]
     finding = await check_link(settings)
-    assert finding.state is CheckState.NOTE and "serves HTTP only" in finding.found
+    assert finding.state is CheckState.NOTE and "serves HTTP only" in finding.text
 
 
 async def test_http_that_is_off_is_told_so() -> None:
@@ -58,7 +58,7 @@ async def test_http_without_a_public_address_says_how_to_have_one() -> None:
 async def test_http_with_its_address_is_well() -> None:
     found = await check_http(with_http(listen="127.0.0.1:0", base_url="https://feeds.example.org"))
     assert found.state is CheckState.OK
-    assert "https://feeds.example.org" in found.found
+    assert "https://feeds.example.org" in found.text
 
 
 async def test_http_address_that_is_taken_must_be_changed() -> None:
@@ -68,7 +68,7 @@ async def test_http_address_that_is_taken_must_be_changed() -> None:
         port = taken.getsockname()[1]
         found = await check_http(with_http(listen=f"127.0.0.1:{port}"))
     assert found.state is CheckState.FIX
-    assert found.found == f"cannot bind 127.0.0.1:{port}: address already in use"
+    assert found.text == f"cannot bind 127.0.0.1:{port}: address already in use"
 
 
 async def test_http_address_of_the_running_service_is_no_problem(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_http_address_of_the_running_service_is_no_problem(tmp_path: Path)
         release()
         alone = await check_http(settings)
     assert (beside.state, alone.state) == (CheckState.NOTE, CheckState.FIX)
-    assert f"process {os.getpid()} (smartfeeds, feeds.example.org)" in beside.found
+    assert f"process {os.getpid()} (smartfeeds, feeds.example.org)" in beside.text
 
 
 async def test_every_problem_names_the_value_and_has_advice(tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ async def test_every_problem_names_the_value_and_has_advice(tmp_path: Path) -> N
         http={"listen": ""},  # type: ignore[arg-type]
     )
     findings = {finding.check: finding async for finding in check_all(settings)}
-    assert findings["secret"].found == f"all users of this machine can read {secret}"
+    assert findings["secret"].text == f"all users of this machine can read {secret}"
     assert findings["secret"].advice == f"run: chmod 600 {secret}"
-    assert "its schema 9999 is newer than this program" in findings["store"].found
+    assert "its schema 9999 is newer than this program" in findings["store"].text
     assert "install a newer smartfeeds" in findings["store"].advice
-    assert "feeds.example.org at 127.0.0.1:1: connect-failed" in findings["link"].found
+    assert "feeds.example.org at 127.0.0.1:1: connect-failed" in findings["link"].text
     assert all(finding.advice for finding in findings.values() if finding.state is not CheckState.OK)
 
 
@@ -123,7 +123,7 @@ async def test_folder_of_the_database_that_is_missing_is_named(tmp_path: Path) -
     )
     (found,) = [finding async for finding in check_all(settings) if finding.check == "store"]
     assert found.state is CheckState.FIX
-    assert f"the folder {folder} does not exist; create it" in found.found + found.advice
+    assert f"the folder {folder} does not exist; create it" in found.text + found.advice
     assert not folder.exists()
 
 
@@ -158,7 +158,7 @@ async def test_server_is_not_checked_beside_a_running_service(tmp_path: Path) ->
         alone = await check_link(settings)
 
     assert findings["link"].state is CheckState.NOTE
-    assert f"name and secret; process {os.getpid()} (smartfeeds, feeds.example.org) is using" in findings["link"].found
+    assert f"name and secret; process {os.getpid()} (smartfeeds, feeds.example.org) is using" in findings["link"].text
     assert not findings.keys() & {"server", "clock", "stanza size", "second process"}
     assert alone.state is CheckState.OK
 
@@ -209,7 +209,7 @@ async def test_software_of_the_server_is_named(answers: list[str], state: CheckS
             await answer(session, content)
         finding = await wait_for(checking, "the finding")
 
-    assert (finding.state, finding.found) == (state, found)
+    assert (finding.state, finding.text) == (state, found)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ async def test_clock_is_compared_with_that_of_the_server(apart_s: int | None, st
         await answer(session, REFUSED if apart_s is None else told)
         finding = await wait_for(checking, "the finding")
 
-    assert finding.state is state and found in finding.found
+    assert finding.state is state and found in finding.text
 
 
 @pytest.mark.parametrize(("limit_bytes", "state"), [(100_000, CheckState.FIX), (5_000_000, CheckState.OK)])
@@ -254,10 +254,10 @@ async def test_largest_stanza_is_the_last_that_comes_back(
 
     assert finding.state is state
     if state is CheckState.OK:
-        assert finding.found == f"stanzas of {needed_bytes:,} bytes pass"
+        assert finding.text == f"stanzas of {needed_bytes:,} bytes pass"
     else:
         refusal = f"the server refuses {needed_bytes:,} bytes (policy-violation)"
-        assert finding.found == f"stanzas of 65,536 bytes pass; {refusal}"
+        assert finding.text == f"stanzas of 65,536 bytes pass; {refusal}"
         assert f"sends up to {needed_bytes:,} bytes: raise the stanza limit" in finding.advice
 
 
@@ -268,7 +268,7 @@ async def test_name_that_another_process_uses_is_no_fault() -> None:
         finding = await check_link(component_of(server))
 
     assert finding.state is CheckState.NOTE
-    assert "another process is connected under this name" in finding.found
+    assert "another process is connected under this name" in finding.text
 
 
 async def test_second_connection_that_the_server_refuses_would_stand_by() -> None:
@@ -279,7 +279,7 @@ async def test_second_connection_that_the_server_refuses_would_stand_by() -> Non
         finding = await wait_for(checking, "the finding")
 
     assert finding.state is CheckState.OK
-    assert finding.found.startswith("the server refuses it (") and finding.found.endswith("would stand by")
+    assert finding.text.startswith("the server refuses it (") and finding.text.endswith("would stand by")
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ async def test_second_link_is_advised_against_only_if_the_database_is_a_file(url
         finding = await check_second_connection(settings)
 
     assert finding.state is CheckState.OK
-    assert finding.found == f"accepted; the server distributes stanzas over both, so {advice}"
+    assert finding.text == f"accepted; the server distributes stanzas over both, so {advice}"
 
 
 async def test_connection_that_receives_the_stanzas_of_the_component_is_noticed(
@@ -309,7 +309,7 @@ async def test_connection_that_receives_the_stanzas_of_the_component_is_noticed(
         finding = await check_second_connection(component_of(server))
 
     assert finding.state is CheckState.FIX
-    assert f"40 of 40 stanzas to {server.domain} reached another connection, or none" in finding.found
+    assert f"40 of 40 stanzas to {server.domain} reached another connection, or none" in finding.text
     assert "global_routes: false" in finding.advice
 
 
@@ -319,7 +319,7 @@ async def test_name_without_records_says_which_one_to_add() -> None:
     names.close()
 
     assert finding.state is CheckState.NOTE
-    assert "feeds.smartfeeds.net has no SRV, A or AAAA record" in finding.found
+    assert "feeds.smartfeeds.net has no SRV, A or AAAA record" in finding.text
     assert "add: _xmpp-server._tcp.feeds.smartfeeds.net. 3600 IN SRV 0 5 5269" in finding.advice
 
 
@@ -329,7 +329,7 @@ async def test_record_that_names_a_host_without_address_must_be_corrected() -> N
     names.close()
 
     assert finding.state is CheckState.FIX
-    assert "_xmpp-server._tcp.feeds.smartfeeds.net names gone.smartfeeds.net, which has no A or AAAA" in finding.found
+    assert "_xmpp-server._tcp.feeds.smartfeeds.net names gone.smartfeeds.net, which has no A or AAAA" in finding.text
 
 
 async def test_name_server_that_is_silent_is_told_so() -> None:
@@ -339,7 +339,7 @@ async def test_name_server_that_is_silent_is_told_so() -> None:
         finding = await check_dns("feeds.smartfeeds.net", Outside(names))
 
     assert finding.state is CheckState.NOTE
-    assert "the name server does not answer" in finding.found and "/etc/resolv.conf" in finding.advice
+    assert "the name server does not answer" in finding.text and "/etc/resolv.conf" in finding.advice
 
 
 async def test_name_server_that_fails_for_the_host_is_reported() -> None:
@@ -350,7 +350,7 @@ async def test_name_server_that_fails_for_the_host_is_reported() -> None:
         (finding,) = [finding async for finding in check_s2s(["smartfeeds.net"], Outside(names))]
 
     assert finding.state is CheckState.NOTE
-    assert finding.found.startswith("_xmpp-server._tcp.smartfeeds.net: the name server does not answer")
+    assert finding.text.startswith("_xmpp-server._tcp.smartfeeds.net: the name server does not answer")
 
 
 @pytest.mark.parametrize("domain", ["feeds.localhost", "localhost", "feeds.example.org", "feeds.test", "a.local"])
@@ -358,7 +358,7 @@ async def test_name_for_tests_is_not_looked_up(domain: str) -> None:
     finding = await check_dns(domain, Outside(resolver(free_port())))
 
     assert finding.state is CheckState.NOTE
-    assert "is a name for tests and local networks" in finding.found
+    assert "is a name for tests and local networks" in finding.text
 
 
 @asynccontextmanager
@@ -403,8 +403,8 @@ async def test_other_servers_connect_to_what_the_record_names(
         findings = [finding async for finding in check_s2s(["smartfeeds.net", "feeds.example.org"], outside)]
 
     assert {finding.state for finding in findings} == {state}
-    assert all(finding.found.startswith("smartfeeds.net at localhost:") for finding in findings)
-    assert any(found in finding.found for finding in findings)
+    assert all(finding.text.startswith("smartfeeds.net at localhost:") for finding in findings)
+    assert any(found in finding.text for finding in findings)
 
 
 async def test_other_servers_are_tried_beside_a_running_service(tmp_path: Path) -> None:
@@ -421,7 +421,7 @@ async def test_other_servers_are_tried_beside_a_running_service(tmp_path: Path) 
         release()
         names.close()
 
-    tried = [finding.found.partition(" at ")[0] for finding in findings if finding.check == "s2s"]
+    tried = [finding.text.partition(" at ")[0] for finding in findings if finding.check == "s2s"]
     assert tried == ["feeds.smartfeeds.net", "smartfeeds.net"]
     assert len(server.sessions) == 1, "that of the check of the link"
 
@@ -432,7 +432,7 @@ async def test_servers_of_a_name_are_listed_with_their_addresses() -> None:
     names.close()
 
     assert finding.state is CheckState.OK
-    assert finding.found == "smartfeeds.net is at localhost:5269 (127.0.0.1)"
+    assert finding.text == "smartfeeds.net is at localhost:5269 (127.0.0.1)"
 
 
 async def test_server_that_nobody_reaches_is_a_note() -> None:
@@ -442,7 +442,7 @@ async def test_server_that_nobody_reaches_is_a_note() -> None:
     names.close()
 
     assert [finding.state for finding in findings] == [CheckState.NOTE]
-    assert "no connection from here" in findings[0].found and "check from another machine" in findings[0].advice
+    assert "no connection from here" in findings[0].text and "check from another machine" in findings[0].advice
 
 
 async def test_port_that_nobody_answers_has_no_purpose() -> None:
@@ -467,7 +467,7 @@ async def test_port_of_a_web_server_is_named(stranger: int) -> None:
     settings = settings_of(component={"jid": "feeds.example.org", "secret": "x", "port": stranger})  # type: ignore[arg-type]
     finding = await check_link(settings)
     assert finding.state is CheckState.FIX
-    assert "this is the port of a web server, not the port for components" in finding.found
+    assert "this is the port of a web server, not the port for components" in finding.text
     assert "set component.port" in finding.advice
 
 
@@ -491,7 +491,7 @@ async def test_public_address_that_leads_to_this_machine_is_well() -> None:
     listen = f"127.0.0.1:{free_port()}"
     finding = await check_base_url(HttpSettings(listen=listen, base_url=f"http://{listen}/news"), served=False)
 
-    assert (finding.state, finding.found) == (CheckState.OK, f"http://{listen}/news leads to this service")
+    assert (finding.state, finding.text) == (CheckState.OK, f"http://{listen}/news leads to this service")
 
 
 async def test_public_address_of_another_service_must_be_changed(stranger: int) -> None:
@@ -499,7 +499,7 @@ async def test_public_address_of_another_service_must_be_changed(stranger: int) 
     for served in (False, True):
         finding = await check_base_url(http, served=served)
         assert finding.state is CheckState.FIX
-        assert finding.found == f"http://127.0.0.1:{stranger}/healthz answers, but not from this service"
+        assert finding.text == f"http://127.0.0.1:{stranger}/healthz answers, but not from this service"
         assert f"pass http://127.0.0.1:{stranger}/ on to {http.listen}" in finding.advice
 
 
@@ -509,7 +509,7 @@ async def test_public_address_that_nobody_answers_is_a_note() -> None:
     finding = await check_base_url(http, served=False)
 
     assert finding.state is CheckState.NOTE
-    assert "no connection from here" in finding.found
+    assert "no connection from here" in finding.text
 
 
 async def test_public_address_of_the_running_service_is_well(start_web: WebStarter) -> None:

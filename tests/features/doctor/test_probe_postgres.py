@@ -55,7 +55,7 @@ def address(postgres: PostgresServer) -> Iterator[StoreAddress]:
 
 
 def found(address: StoreAddress) -> dict[str, tuple[CheckState, str]]:
-    return {finding.check: (finding.state, finding.found) for finding in check_postgres(address)}
+    return {finding.check: (finding.state, finding.text) for finding in check_postgres(address)}
 
 
 def judged(monkeypatch: pytest.MonkeyPatch, **facts: object) -> list[Finding]:
@@ -129,12 +129,12 @@ def test_server_that_refuses_the_service() -> None:
             address = replace(parse_store(server.url().replace("postgres@", f"{user}@")), password=password)
             (finding,) = check_postgres(address)
             assert finding.state is FIX
-            assert f": {text} (" in finding.found
-            assert not password or password not in finding.found
+            assert f": {text} (" in finding.text
+            assert not password or password not in finding.text
         guarded = replace(parse_store(server.url().replace("postgres@", "guarded@")), password="right")
         assert found(guarded)["database server"][0] is OK
         (missing,) = check_postgres(parse_store(server.url("missing")))
-        assert ": it does not exist; create it with createdb, or check store.url (" in missing.found
+        assert ": it does not exist; create it with createdb, or check store.url (" in missing.text
         visitor = server.url().replace("postgres@", "visitor@")
         sessions = [psycopg.connect(visitor) for _ in range(7)]  # three are reserved for superusers
         (full,) = check_postgres(parse_store(visitor))
@@ -145,7 +145,7 @@ def test_server_that_refuses_the_service() -> None:
         server.start()
         standby = found(parse_store(server.url()))
 
-    assert ": the server has too many connections; raise max_connections or end other clients (" in full.found
+    assert ": the server has too many connections; raise max_connections or end other clients (" in full.text
     assert standby["database server"][0] is FIX
     assert standby["database server"][1].endswith(" is a standby, which rejects writes")
 
@@ -210,7 +210,7 @@ def test_server_that_cannot_be_reached_is_the_only_finding() -> None:
     (finding,) = check_postgres(parse_store("postgresql://a@127.0.0.1:1/f"))
 
     assert finding.state is FIX
-    assert "the server cannot be reached" in finding.found
+    assert "the server cannot be reached" in finding.text
 
 
 def test_facts_of_a_server(address: StoreAddress) -> None:
@@ -264,7 +264,7 @@ def test_each_finding_has_advice(
     (finding,) = judged(monkeypatch, **facts)
 
     assert finding.state is state
-    assert text in finding.found
+    assert text in finding.text
     assert advice in finding.advice
 
 

@@ -147,9 +147,9 @@ def read_batch(
     # Of the first document of a blog people are told of the newest entries only (SRC-057).
     origins = context.hooks.origins_of(tx, node.name)
     quiet = [origin.quiet_us for origin in origins if origin.quiet_us is not None]
-    told = [item for item in changes.items if not any(first <= item.modified_us <= last for first, last in quiet)]
-    note_damaged(context, node, told)
-    items = tuple(item for item in told if _is_sent(tx, node, item, jid, rows))
+    news = [item for item in changes.items if not any(first <= item.modified_us <= last for first, last in quiet)]
+    note_damaged(context, node, news)
+    items = tuple(item for item in news if _is_sent(tx, node, item, jid, rows))
     chat = chat_rows.chat(tx, consumer.target) or ChatRow(consumer.target)
     former = tx.batch(consumer)
     repeated = tuple(item for item in items if former is not None and item.modified_us <= former.end_us)

@@ -69,8 +69,8 @@ async def move(c: Conversation, rest: str) -> Reply:
         if error.condition is not Condition.CONFLICT:
             raise
         raise RefusalError(c.say("The item cannot move that way.")) from error
-    shown = await c.ask(GetItem(c.actor, c.service, feed, item_ids[0]), ItemShown)
-    title = await asyncio.to_thread(_title, shown.item)
+    item = (await c.ask(GetItem(c.actor, c.service, feed, item_ids[0]), ItemShown)).item
+    title = await asyncio.to_thread(_title, item)
     steps = [c.offer(MOVE, feed, code, c.say(words[0])) for words in _STEPS.values()]
     return Reply(c.say("Moved in {feed}: {title}", feed=cut(feed, NAME_CHARACTERS), title=title), tuple(steps))
 

@@ -1,7 +1,6 @@
 """`smartfeeds doctor`: checks the configuration, the database and the XMPP server, and gives advice."""
 
 import logging
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -37,7 +36,7 @@ def doctor_command(config: Path | None, *, as_json: bool) -> None:
     finally:
         root.setLevel(level)
     if as_json:
-        print_json([asdict(finding) | {"state": finding.state.value} for finding in findings])
+        print_json([_json_of(finding) for finding in findings])
     else:
         _print(findings)
     exit_failed_if(any(finding.state is CheckState.FIX for finding in findings))
@@ -51,11 +50,20 @@ async def _collect(settings: Settings, config: Path | None) -> list[Finding]:
     return findings
 
 
+def _json_of(finding: Finding) -> dict[str, str]:
+    return {
+        "check": finding.check,
+        "state": finding.state.value,
+        "found": finding.text,
+        "advice": finding.advice,
+    }
+
+
 def _print(findings: list[Finding]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:
         style = _STYLES[finding.state]
-        table.add_row(f"[{style}]{finding.state.value}[/]", finding.check, escape(finding.found))
+        table.add_row(f"[{style}]{finding.state.value}[/]", finding.check, escape(finding.text))
         if finding.advice:
             table.add_row("", "", f"[bold]-> {escape(finding.advice)}[/]")
     print_table(table)

@@ -18,7 +18,7 @@ class Finding:
 
     check: str
     state: CheckState
-    found: str
+    text: str
     advice: str = ""
 
 
@@ -28,14 +28,14 @@ class Check:
 
     name: str
 
-    def ok(self, found: str) -> Finding:
+    def ok(self, text: str) -> Finding:
         """Return a finding that needs no attention."""
-        return Finding(self.name, CheckState.OK, found)
+        return Finding(self.name, CheckState.OK, text)
 
-    def note(self, found: str, advice: str = "") -> Finding:
+    def note(self, text: str, advice: str = "") -> Finding:
         """Return a finding that the operator should know of."""
-        return Finding(self.name, CheckState.NOTE, found, advice)
+        return Finding(self.name, CheckState.NOTE, text, advice)
 
-    def fix(self, found: str, advice: str = "") -> Finding:
+    def fix(self, text: str, advice: str = "") -> Finding:
         """Return a finding that the operator must act on."""
-        return Finding(self.name, CheckState.FIX, found, advice)
+        return Finding(self.name, CheckState.FIX, text, advice)

@@ -215,12 +215,12 @@ async def check_http(settings: Settings) -> Finding:
     except OSError as error:
         # asyncio puts the address and the reason into strerror; a host name that is unknown has no errno of the system.
         reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else error.strerror or error
-        found = f"cannot bind {http.listen}: {reason}"
+        problem = f"cannot bind {http.listen}: {reason}"
         holder = await _holder(settings)
         if error.errno == errno.EADDRINUSE and holder:
             advice = "this is correct if it listens there; stop it to check the address"
-            return _HTTP.note(f"{found}; {holder} is using the database", advice)
-        return _HTTP.fix(found, "stop the process that uses this address, or change http.listen")
+            return _HTTP.note(f"{problem}; {holder} is using the database", advice)
+        return _HTTP.fix(problem, "stop the process that uses this address, or change http.listen")
     server.close()
     await server.wait_closed()
     if not http.base_url:
@@ -241,24 +241,24 @@ async def check_link(settings: Settings) -> Finding:
     try:
         async with _online(settings):
             pass
-        found = f"{where}: the server accepts name and secret"
+        reason = f"{where}: the server accepts name and secret"
         holder = await _holder(settings)
         if holder:
             advice = "the server would send it some of the stanzas of the other checks; stop it to run these checks"
-            return _LINK.note(f"{found}; {holder} is using the database", advice)
-        return _LINK.ok(found)
+            return _LINK.note(f"{reason}; {holder} is using the database", advice)
+        return _LINK.ok(reason)
     except LinkDownError as down:
         if down.condition == "conflict":
             advice = "if smartfeeds is running, this is correct; stop it to run the checks of the server"
             return _LINK.note(f"{where}: another process is connected under this name", advice)
-        found = f"no answer in {ANSWER_S:.0f} seconds" if down.condition == "timeout" else str(down)
+        reason = f"no answer in {ANSWER_S:.0f} seconds" if down.condition == "timeout" else str(down)
         purpose = "" if down.condition == "connect-failed" else await port_purpose(component.host, component.port)
         if purpose:
             return _LINK.fix(
-                f"{where}: this is {purpose}, not the port for components: {found}",
+                f"{where}: this is {purpose}, not the port for components: {reason}",
                 "set component.port to the port for components, usually 5347",
             )
-        return _LINK.fix(f"{where}: {found}", ADVICE.get(down.condition, _SEE_LOG))
+        return _LINK.fix(f"{where}: {reason}", ADVICE.get(down.condition, _SEE_LOG))
 
 
 async def _holder(settings: Settings) -> str:

@@ -131,7 +131,7 @@ class _Download:
 
     url: str
     validators: Validators
-    wanted: Sequence[EntryRequest]
+    requests: Sequence[EntryRequest]
     entries: Mapping[EntryRequest, FullEntry]
     missing: frozenset[EntryRequest]
 
@@ -162,49 +162,47 @@ class Puller:
 
     async def pull(self, entries: Iterable[NnoEntry], skip: Collection[str] = ()) -> PullResult:
         """The full entries of an outline. Feeds in `skip` are not requested this time."""
-        wanted = requests_of(entries)
+        requests = requests_of(entries)
         of_feed: dict[str, list[EntryRequest]] = {}
-        for entry in wanted:
+        for entry in requests:
             of_feed.setdefault(entry.entry.feed_url, []).append(entry)
-        lacking = {url: these for url, these in to_download(wanted, self.known).items() if url not in skip}
+        lacking = {url: these for url, these in to_download(requests, self.known).items() if url not in skip}
         failed: dict[str, SourceFailure] = {}
         fresh: list[FullEntry] = []
-        requests = (self._feed(url, of_feed[url], these, failed) for url, these in lacking.items())
-        for download in await asyncio.gather(*requests):
+        downloads = (self._feed(url, of_feed[url], these, failed) for url, these in lacking.items())
+        for download in await asyncio.gather(*downloads):
             if download is not None:
                 fresh += self._note(download)
         for url in self._documents.keys() - of_feed.keys():
             del self._documents[url]
         self._missing = {url: self._missing[url] for url in self._documents}
-        self.known = {entry: self.known[entry] for entry in wanted if entry in self.known}
-        results = tuple((entry.entry, self.known.get(entry)) for entry in wanted)
+        self.known = {entry: self.known[entry] for entry in requests if entry in self.known}
+        results = tuple((entry.entry, self.known.get(entry)) for entry in requests)
         return PullResult(results, tuple(fresh), len(lacking), failed)
 
     def _note(self, download: _Download) -> list[FullEntry]:
         """Adds a download to the results; its entries that are new or have changed. An item that had another time
         before is marked as updated."""
-        known = {wanted: full for wanted, full in self.known.items() if full.feed_url == download.url}
-        times_s = {full.item.id: wanted.entry.time_s for wanted, full in known.items()}
+        known = {request: full for request, full in self.known.items() if full.feed_url == download.url}
+        times_s = {full.item.id: request.entry.time_s for request, full in known.items()}
         fresh = []
-        for wanted, full in download.entries.items():
-            former = known.get(wanted)
-            moved = times_s.get(full.item.id, wanted.entry.time_s) != wanted.entry.time_s
+        for request, full in download.entries.items():
+            former = known.get(request)
+            moved = times_s.get(full.item.id, request.entry.time_s) != request.entry.time_s
             updated = full.updated or moved or (former is not None and former.updated)
-            known[wanted] = replace(full, updated=updated)
+            known[request] = replace(full, updated=updated)
             if former is None or former.item != full.item:
-                fresh.append(known[wanted])
+                fresh.append(known[request])
         self.known |= known
         self._missing[download.url] = download.missing
-        content = dump_results(
-            {request: known[request] for request in download.wanted if request in known}, download.missing
-        )
+        content = dump_results({entry: known[entry] for entry in download.requests if entry in known}, download.missing)
         self._documents[download.url] = KnownDocument(download.validators, content)
         return fresh
 
     async def _feed(
         self,
         url: str,
-        wanted: Sequence[EntryRequest],
+        requests: Sequence[EntryRequest],
         lacking: Sequence[EntryRequest],
         failed: dict[str, SourceFailure],
     ) -> _Download | None:
@@ -221,21 +219,21 @@ class Puller:
                 if document is not None:
                     self._documents[url] = replace(document, validators=response.validators)
                 return None
-            entries = await self._aside(_full_entries, url, response, wanted, party=url)
+            entries = await self._aside(_full_entries, url, response, requests, party=url)
         except (FetchError, FeedError) as error:
             failed[url] = source_failure(error)
             return None
-        return _Download(url, response.validators, wanted, entries, frozenset(lacking).difference(entries))
+        return _Download(url, response.validators, requests, entries, frozenset(lacking).difference(entries))
 
 
-def _full_entries(url: str, response: Response, wanted: Sequence[EntryRequest]) -> dict[EntryRequest, FullEntry]:
+def _full_entries(url: str, response: Response, requests: Sequence[EntryRequest]) -> dict[EntryRequest, FullEntry]:
     """The items of a feed that match the entries of the outline. Raises FeedError."""
     document = read_document(response.body, without_secrets(response.url), response.charset)
     items = [item for item in document.items if not item.deleted]
     titles = raw_titles(response.body, response.charset)
-    matches = match(wanted, [candidate_of(item, titles) for item in items])
+    matches = match(requests, [candidate_of(item, titles) for item in items])
     return {
         entry: FullEntry(url, replace(items[place.place], warnings=()), document.id, document.title, place.updated)
-        for entry, place in zip(wanted, matches, strict=True)
+        for entry, place in zip(requests, matches, strict=True)
         if place is not None
     }

@@ -38,10 +38,10 @@ class EntryFile:
     picture: Markup
 
 
-def page_mark(frame: Frame, site_url: str, shown: ItemShown, reply_node: str) -> str:
+def page_mark(frame: Frame, site_url: str, answer: ItemShown, reply_node: str) -> str:
     """A hash of everything beside the version of the item that its page depends on."""
-    node, item = shown.node, shown.item
-    neighbours = [(entry.id, item_tag(entry)) if entry else None for entry in (shown.older, shown.newer)]
+    node, item = answer.node, answer.item
+    neighbours = [(entry.id, item_tag(entry)) if entry else None for entry in (answer.older, answer.newer)]
     options = node.options
     return representation_mark(
         frame,
@@ -52,18 +52,18 @@ def page_mark(frame: Frame, site_url: str, shown: ItemShown, reply_node: str) ->
         item.id,
         item.conflicts,
         reply_node,
-        shown.local_files,
+        answer.local_files,
         *neighbours,
     )
 
 
-def entry_page(frame: Frame, site_url: str, domain: str, shown: ItemShown, reply_node: str = "") -> bytes:
+def entry_page(frame: Frame, site_url: str, domain: str, answer: ItemShown, reply_node: str = "") -> bytes:
     """The page of an item, or of its tombstone. `domain` is that of the component. `reply_node` is the node in which
     the reader may answer the item, "" if there is none.
 
     The page of a text with many nested elements takes up to 0.4 s.
     """
-    node, item = shown.node, shown.item
+    node, item = answer.node, answer.item
     entry = read_entry(item)
     body = body_of(frame, entry, WHOLE)
     path = entry_path(node.name, item.id)
@@ -95,8 +95,8 @@ def entry_page(frame: Frame, site_url: str, domain: str, shown: ItemShown, reply
         xmpp=xmpp_uri(domain, node.name, item.id),
         feed_title=title_of(node),
         feed=feed_path(node.name),
-        older=_neighbour(node.name, shown.older),
-        newer=_neighbour(node.name, shown.newer),
+        older=_neighbour(node.name, answer.older),
+        newer=_neighbour(node.name, answer.newer),
     )
 
 

@@ -52,16 +52,16 @@ class HtmlWriter:
         assert isinstance(frame, Frame)
         return self._feeds.feed(frame, answer, place)
 
-    async def entry(self, call: HttpCall, shown: ItemShown, *, public: bool) -> Reply:
+    async def entry(self, call: HttpCall, answer: ItemShown, *, public: bool) -> Reply:
         """The page of an item or of its tombstone. It is made in a thread and cached. Raises FeedError."""
         frame, reply_node, forms = frame_of(call), "", call.parts.find(EntryForms)
-        if call.session_id and not shown.item.deleted and forms is not None:
+        if call.session_id and not answer.item.deleted and forms is not None:
             frame = await writing_frame(call)
-            reply_node = await forms.reply_node(call, shown.item)
-        tag = f"{item_tag(shown.item)}.{page_mark(frame, call.site_url, shown, reply_node)}"
+            reply_node = await forms.reply_node(call, answer.item)
+        tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer, reply_node)}"
         reply = self._entries.get((tag, public))
         if reply is None:
-            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._domain, shown, reply_node)
+            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._domain, answer, reply_node)
             reply = page_reply(body, {"ETag": f'"{tag}"', **access_headers(public=public, bearer=False)})
             # Most browsers want it compressed, and the reply keeps that form, too.
             self._entries.put((tag, public), reply, reply.size_bytes + len(body) // 2)

@@ -106,8 +106,8 @@ async def _add(c: Chat, url: str, name: str) -> str:
         if error.condition is not Condition.FORBIDDEN or not name:
             raise
         # The author may add feeds, so it is the node that belongs to somebody else.
-        shown = cut(name, NAME_CHARACTERS)
-        raise RefusalError(c.say(_TAKEN, name=shown, url=cut(url, LINK_CHARACTERS))) from None
+        short_name = cut(name, NAME_CHARACTERS)
+        raise RefusalError(c.say(_TAKEN, name=short_name, url=cut(url, LINK_CHARACTERS))) from None
     # Before the subscription begins: what the feed has already is not news.
     await c.part(FeedFinder).poll(source)
     return source.node

@@ -25,7 +25,7 @@ def _origins(tx: ReadTx, node: str) -> Iterator[Origin]:
             source.url,
             source.progress.title,
             source.first_url,
-            shown=not source.settings.user,
+            visible=not source.settings.user,
             listed=source.is_listed,
             quiet_us=source.progress.quiet_us,
         )

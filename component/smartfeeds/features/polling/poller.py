@@ -133,21 +133,21 @@ class Poller:
         """Starts polls of the sources that are due. Returns the seconds until the next look. Raises StoreError."""
         now_us = self._tools.now_us()
         await self._correct_times(now_us)
-        found = await self._service.read(partial(read_due, limit=AT_ONCE + len(self._running)))
-        self._paused_hosts = len(found.pauses)
-        self._behind_s = max([0.0, *((now_us - source.due_us) / US_PER_S for source in found.due if source.due_us)])
-        for source in found.due:
+        plan = await self._service.read(partial(read_due, limit=AT_ONCE + len(self._running)))
+        self._paused_hosts = len(plan.pauses)
+        self._behind_s = max([0.0, *((now_us - source.due_us) / US_PER_S for source in plan.due if source.due_us)])
+        for source in plan.due:
             if source.host not in self._running and len(self._running) < AT_ONCE:
-                self._start(source, found.pauses.get(source.host))
-        for source, version in found.own_lists:
+                self._start(source, plan.pauses.get(source.host))
+        for source, version in plan.own_lists:
             if self._versions.get(source.url) != version and source.host not in self._running:
                 self._start(source, None)
         if self._counted_us is None or now_us - self._counted_us >= _STATES_S * US_PER_S:
             self._states = await self._service.read(lambda tx, _context: rows.states(tx))
             self._counted_us = now_us
-        if found.due or found.next_us is None:
+        if plan.due or plan.next_us is None:
             return LOOK_S  # the end of a poll comes earlier
-        return min(max(_LEAST_PAUSE_S, (found.next_us - now_us) / US_PER_S), LOOK_S)
+        return min(max(_LEAST_PAUSE_S, (plan.next_us - now_us) / US_PER_S), LOOK_S)
 
     async def _correct_times(self, now_us: int) -> None:
         """After a start, and after the clock has jumped, what is overdue is spread (SRC-028, SRC-029)."""

@@ -239,8 +239,8 @@ def _leave_others(tx: WriteTx, push: SourcePush, now_us: int, chance: float) -> 
 
 
 def _reach_of_owner(tx: ReadTx, context: Context, name: str) -> Reach | None:
-    found = (owners.reach(tx, name) for owners in context.hooks.of(PushOwners))
-    return next((reach for reach in found if reach is not None), None)
+    reaches = (owners.reach(tx, name) for owners in context.hooks.of(PushOwners))
+    return next((reach for reach in reaches if reach is not None), None)
 
 
 def reach_of(tx: ReadTx, context: Context, push: SourcePush) -> Reach:

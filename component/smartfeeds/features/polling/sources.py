@@ -149,10 +149,10 @@ def set_configured_sources(tx: WriteTx, _context: Context, sources: Sequence[Sou
     """Stores the sources of the configuration. A source keeps its progress while its node and address stay."""
     configured = {(source.node, source.first_url): source for source in sources}
     rows = source_rows.sources(tx, 0, NO_LIMIT)
-    found = {row.source_no: configured.pop((row.node, row.first_url), None) for row in rows}
+    by_number = {row.source_no: configured.pop((row.node, row.first_url), None) for row in rows}
     respelled = {(source.node, source.identity): source for source in configured.values()}
     for row in rows:
-        source = found[row.source_no] or respelled.pop((row.node, row.identity), None)
+        source = by_number[row.source_no] or respelled.pop((row.node, row.identity), None)
         if source is not None and (not row.configured or row.settings != source.settings):
             source_rows.put(tx, replace(row, configured=True, settings=source.settings))
         elif source is None and row.configured:

@@ -50,10 +50,10 @@ async def test_names_of_a_good_server_are_found_and_served(server: FederatedServ
 
     (dns,) = [finding for finding in findings if finding.check == "dns"]
     assert dns.state is CheckState.OK, dns
-    assert dns.found.startswith(f"{name} is at localhost:") and "127.0.0.1" in dns.found
+    assert dns.text.startswith(f"{name} is at localhost:") and "127.0.0.1" in dns.text
     served = [finding for finding in findings if finding.check == "s2s"]
     assert [finding.state for finding in served] == [CheckState.OK] * 2, served
-    assert [finding.found.split()[0] for finding in served] == [name, server.domain]
+    assert [finding.text.split()[0] for finding in served] == [name, server.domain]
 
 
 async def test_certificate_that_nobody_trusts_is_named(server: FederatedServer, outside: Outside) -> None:
@@ -61,7 +61,7 @@ async def test_certificate_that_nobody_trusts_is_named(server: FederatedServer, 
     (finding,) = await s2s([server.domain], outside)
 
     assert finding.state is CheckState.NOTE
-    assert f"the certificate is not valid for {server.domain}: self-signed certificate" in finding.found
+    assert f"the certificate is not valid for {server.domain}: self-signed certificate" in finding.text
     assert f"get a certificate that names {server.domain}" in finding.advice
 
 
@@ -71,7 +71,7 @@ async def test_record_that_leads_to_a_server_of_other_names_must_be_corrected(se
     names.close()
 
     assert finding.state is CheckState.FIX
-    assert "the server answers host-unknown" in finding.found
+    assert "the server answers host-unknown" in finding.text
     assert "correct the DNS record" in finding.advice
 
 
@@ -82,4 +82,4 @@ async def test_server_that_cannot_be_reached_is_a_note() -> None:
     names.close()
 
     assert finding.state is CheckState.NOTE
-    assert "no connection from here" in finding.found and "firewall" in finding.advice
+    assert "no connection from here" in finding.text and "firewall" in finding.advice

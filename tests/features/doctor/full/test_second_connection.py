@@ -25,5 +25,5 @@ async def test_connection_that_receives_the_stanzas_of_the_component_is_noticed(
         await foreign.close()
 
     assert finding.state is CheckState.FIX
-    assert f"stanzas to {domain} reached another connection" in finding.found
+    assert f"stanzas to {domain} reached another connection" in finding.text
     assert "global_routes: false" in finding.advice

@@ -94,15 +94,15 @@ def read_rules() -> dict[str, Rule]:
 
 def cited(text: str) -> set[str]:
     """The ids of the rules that a text names."""
-    found: set[str] = set()
+    rule_ids: set[str] = set()
     for match in _SEED.finditer(text):
         kind, first, last = match[1], int(match[2]), int(match[3] or match[2])
-        found |= {f"{kind}-{number:0{_DIGITS[kind]}d}" for number in range(first, last + 1)}
+        rule_ids |= {f"{kind}-{number:0{_DIGITS[kind]}d}" for number in range(first, last + 1)}
     for match in _MAP.finditer(text):
         for token in _TOKEN.finditer(match[1]):
             if token[1]:
-                found |= {f"xep-map {number}" for number in range(int(token[1]), int(token[2] or token[1]) + 1)}
-    return found
+                rule_ids |= {f"xep-map {number}" for number in range(int(token[1]), int(token[2] or token[1]) + 1)}
+    return rule_ids
 
 
 def citations_in_source() -> Iterator[tuple[str, str]]:
@@ -120,13 +120,13 @@ def citations_in_tests() -> tuple[tuple[str, str], ...]:
     Only what names a test is evidence: the docstring of a test function or class, and the name of a case (`id=` of
     `pytest.param`, a key of a dict of cases). Any other string is data, as in the tests of this very tool.
     """
-    found = []
+    citations = []
     for path in sorted(TESTS.rglob("test_*.py")):
         name = path.relative_to(TESTS).as_posix()
         for function, text in evidence(ast.parse(path.read_text("utf-8"))):
             for match in _BRACKETED.finditer(text):
-                found += [(rule_id, f"{name}::{function}" if function else name) for rule_id in cited(match[1])]
-    return tuple(found)
+                citations += [(rule_id, f"{name}::{function}" if function else name) for rule_id in cited(match[1])]
+    return tuple(citations)
 
 
 def evidence(tree: ast.AST, function: str = "") -> Iterator[tuple[str, str]]:
@@ -167,11 +167,11 @@ def collect() -> dict[str, Rule]:
 def unknown() -> dict[str, set[str]]:
     """Ids that tests name and that are no rules."""
     rules = read_rules()
-    found: dict[str, set[str]] = defaultdict(set)
+    tests: dict[str, set[str]] = defaultdict(set)
     for rule_id, test in citations_in_tests():
         if rule_id not in rules:
-            found[rule_id].add(test)
-    return found
+            tests[rule_id].add(test)
+    return tests
 
 
 def planned_with_tests() -> dict[str, set[str]]:
@@ -202,8 +202,8 @@ def _tests(rule: Rule) -> str:
     cells = []
     for file, functions in sorted(files.items()):
         named = sorted(functions - {""})
-        shown = ", ".join(f"`{name}`" for name in named[:2]) + (f" and {len(named) - 2} more" if len(named) > 2 else "")
-        cells.append(f"`{file}`" + (f": {shown}" if named else ""))
+        text = ", ".join(f"`{name}`" for name in named[:2]) + (f" and {len(named) - 2} more" if len(named) > 2 else "")
+        cells.append(f"`{file}`" + (f": {text}" if named else ""))
     return "<br>".join(cells)
 
 
@@ -215,9 +215,9 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description="The table rule -> module -> test.")
     parser.add_argument("--missing", action="store_true", help="list implemented rules that no test names")
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     rules = collect()
-    if wanted.missing:
+    if options.missing:
         for rule in rules.values():
             if not rule.later and not rule.tests:
                 print(f"{rule.id}: {rule.text}")

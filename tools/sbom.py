@@ -26,14 +26,14 @@ def normal_name(name: str) -> str:
 
 def components(lock: str) -> list[dict[str, Any]]:
     """A component for each pin, with the digests of its files at the package index."""
-    found = []
+    entries = []
     for name, version, rest in _PIN.findall(lock):
         purl = f"pkg:pypi/{normal_name(name)}@{version}"
         hashes = [{"alg": "SHA-256", "content": digest} for digest in _HASH.findall(rest)]
         files = {"type": "distribution", "url": f"https://pypi.org/project/{normal_name(name)}/{version}/#files"}
         component: dict[str, Any] = {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
-        found.append(component | {"externalReferences": [files | {"hashes": hashes}]})
-    return found
+        entries.append(component | {"externalReferences": [files | {"hashes": hashes}]})
+    return entries
 
 
 def bill(lock: str, project: dict[str, Any]) -> dict[str, Any]:

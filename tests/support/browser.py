@@ -81,8 +81,8 @@ class Tab:
 
     async def ids(self) -> list[str]:
         """The ids of the items on the page, from the top."""
-        found: list[str] = await self.page.locator("article").evaluate_all("all => all.map(one => one.dataset.id)")
-        return found
+        item_ids: list[str] = await self.page.locator("article").evaluate_all("all => all.map(one => one.dataset.id)")
+        return item_ids
 
     async def shot(self, name: str, *, whole: bool = True) -> None:
         """Keeps a picture of the page as an artefact."""

@@ -92,9 +92,9 @@ class Client(slixmpp.ClientXMPP):
 
     async def iq(self, xml: str) -> etree._Element:
         """Sends an IQ exactly as written (with an id where it has none) and returns the answer, error or result."""
-        found = _ID.match(xml)
-        if found:
-            stanza_id = found.group(2)
+        match = _ID.match(xml)
+        if match:
+            stanza_id = match.group(2)
         else:
             stanza_id = f"c{next(_ids)}"
             xml = xml.replace("<iq", f'<iq id="{stanza_id}"', 1)

@@ -565,11 +565,11 @@ def submit(fields: dict[str, list[str]], kind: str = "submit") -> str:
 
 def fields(element: Element) -> dict[str, list[str]]:
     """The values of the first data form in an element, by the names of the fields, `pubsub#` left out."""
-    found = element if element.tag == f"{{{DATA}}}x" else element.find(".//x:x", NS)
-    assert found is not None, text_of(element)
+    form = element if element.tag == f"{{{DATA}}}x" else element.find(".//x:x", NS)
+    assert form is not None, text_of(element)
     return {
         str(each.get("var")).removeprefix("pubsub#"): [value.text or "" for value in each.iterfind("x:value", NS)]
-        for each in found.iterfind("x:field", NS)
+        for each in form.iterfind("x:field", NS)
     }
 
 

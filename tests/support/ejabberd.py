@@ -9,8 +9,8 @@ from smartfeeds.local.process import HOST, LocalAccount, LocalServer
 
 def _libraries() -> str:
     """The folder in which Debian keeps ejabberd and the Erlang libraries it needs; empty where there is none."""
-    found = sorted(Path("/usr/lib").glob("*/ejabberd-*"))
-    return str(found[0].parent) if found else ""
+    folders = sorted(Path("/usr/lib").glob("*/ejabberd-*"))
+    return str(folders[0].parent) if folders else ""
 
 
 class Ejabberd(LocalServer):

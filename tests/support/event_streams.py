@@ -49,9 +49,9 @@ class Stream:
 
     async def event(self) -> Event:
         """The next event that says something."""
-        while not (found := await self.block()).data:
-            assert found.comment
-        return found
+        while not (block := await self.block()).data:
+            assert block.comment
+        return block
 
 
 async def listen(web: Web, path: str, **headers: str) -> Stream:

@@ -195,8 +195,8 @@ def config(**options: str | list[str]) -> str:
 def sub_options(**options: str | list[str]) -> str:
     """A submitted form of subscription options, with `show-values` as in the XEP."""
     values = {f"pubsub#{name}": [value] if isinstance(value, str) else value for name, value in options.items()}
-    shown = {"pubsub#show-values": ["chat", "online", "away"]}
-    return submit({"FORM_TYPE": [f"{PS}#subscribe_options"]} | values | shown)
+    presence = {"pubsub#show-values": ["chat", "online", "away"]}
+    return submit({"FORM_TYPE": [f"{PS}#subscribe_options"]} | values | presence)
 
 
 def form_of(form_type: str, kind: str) -> str:

@@ -195,8 +195,8 @@ class Country:
 
     def close(self) -> None:
         """Stops everything."""
-        for found in self._servers.values():
-            found.server.stop()
+        for federated in self._servers.values():
+            federated.server.stop()
         for nameserver in self._nameservers.values():
             nameserver.close()
 
@@ -275,13 +275,13 @@ class Federation:
 @asynccontextmanager
 async def component_on(server: FederatedServer) -> AsyncIterator[slixmpp.ComponentXMPP]:
     """A component of this server that is no smartfeeds."""
-    found = slixmpp.ComponentXMPP(server.take_name(), SECRET, HOST, server.component_port)
+    component = slixmpp.ComponentXMPP(server.take_name(), SECRET, HOST, server.component_port)
     online = asyncio.Event()
-    found.add_event_handler("session_start", lambda _event: online.set())
-    found.connect()
-    await wait_for(online.wait(), f"the connection of {found.boundjid}")
-    yield found
-    await found.disconnect()
+    component.add_event_handler("session_start", lambda _event: online.set())
+    component.connect()
+    await wait_for(online.wait(), f"the connection of {component.boundjid}")
+    yield component
+    await component.disconnect()
 
 
 def domain_of(name: str) -> str:
@@ -300,13 +300,13 @@ def run_country(folder: Path) -> Iterator[Country]:
 
 async def _until(client: Client, address: str, kind: str) -> None:
     async with waiting(f"the {kind} of a ping of {address}"):
-        found = None
-        while found != kind:
+        answer_kind = None
+        while answer_kind != kind:
             # A ping that got lost is sent again.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_PONG_S):
                     answer = await client.iq(f"<iq type='get' to='{address}'>{PING}</iq>")
-                found = answer.get("type")
+                answer_kind = answer.get("type")
 
 
 def _write_certificate(path: Path, domain: str) -> None:

@@ -265,16 +265,16 @@ class Site:
 
     async def titles(self) -> dict[str, str]:
         """The titles of the items that are there, by id."""
-        found = {}
+        titles = {}
         for item in await self.items():
             if not item.deleted:
-                found[item.id] = etree.fromstring(item.payload).findtext("{http://www.w3.org/2005/Atom}title", "")
-        return found
+                titles[item.id] = etree.fromstring(item.payload).findtext("{http://www.w3.org/2005/Atom}title", "")
+        return titles
 
     async def status(self) -> MirrorStatus:
         """The one mirror's, as the store has it."""
-        (found,) = await self.statuses()
-        return found
+        (status,) = await self.statuses()
+        return status
 
     async def statuses(self) -> list[MirrorStatus]:
         """All mirrors', as the store has them."""
@@ -301,8 +301,8 @@ def twin(name: str, title: str, updates: int = 1) -> str:
 
 def _items(tx: Any, context: Any) -> list[Item]:
     node = tx.node(NODE)
-    found = tx.slice(node.node_no, Slice(SHARED, 100_000)) if node is not None else []
-    return [item._replace(sync=sync_of(context, node, item)) for item in found]
+    items = tx.slice(node.node_no, Slice(SHARED, 100_000)) if node is not None else []
+    return [item._replace(sync=sync_of(context, node, item)) for item in items]
 
 
 def versions_of(tx: Any, context: Any, item_id: str) -> list[Version]:

@@ -20,20 +20,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     needs = {item: _needs(item) for item in items}
     paths = {item: item.path.relative_to(config.rootpath).as_posix() for item in items}
     if _WRITE_NEEDS:
-        found: dict[str, list[list[str]]] = {}
+        names_of: dict[str, list[list[str]]] = {}
         for item in items:
-            names = found.setdefault(paths[item], [])
+            names = names_of.setdefault(paths[item], [])
             if sorted(needs[item]) not in names:
                 names.append(sorted(needs[item]))
-        Path(_WRITE_NEEDS).write_text(json.dumps(found), "utf-8")
+        Path(_WRITE_NEEDS).write_text(json.dumps(names_of), "utf-8")
     if _READ_NEEDS:
-        wanted = json.loads(Path(_READ_NEEDS).read_text("utf-8"))
-        kept = [item for item in items if sorted(needs[item]) in wanted[paths[item]]]
+        needs_read = json.loads(Path(_READ_NEEDS).read_text("utf-8"))
+        selection = [item for item in items if sorted(needs[item]) in needs_read[paths[item]]]
     else:
-        kept = [item for item in items if needs[item].isdisjoint(_WITHOUT)]
-    if len(kept) < len(items):
-        config.hook.pytest_deselected(items=[*({*items} - {*kept})])
-        items[:] = kept
+        selection = [item for item in items if needs[item].isdisjoint(_WITHOUT)]
+    if len(selection) < len(items):
+        config.hook.pytest_deselected(items=[*({*items} - {*selection})])
+        items[:] = selection
 
 
 def _needs(item: pytest.Item) -> set[str]:

@@ -14,6 +14,6 @@ async def exists(component: Component, node: str) -> bool:
 
 def event(message: Element) -> Element:
     """The event in a message."""
-    found = message.find("ev:event", NS)
-    assert found is not None
-    return found
+    child = message.find("ev:event", NS)
+    assert child is not None
+    return child

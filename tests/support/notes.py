@@ -11,15 +11,15 @@ from support.web import Web
 @pytest.fixture
 def notes(web: Web, request: pytest.FixtureRequest) -> Web:
     """A component with the feed notes of Alice."""
-    found: Web = own_or_shared(request, "notes")
-    return found
+    component: Web = own_or_shared(request, "notes")
+    return component
 
 
 @pytest.fixture
 def token(notes: Web, request: pytest.FixtureRequest) -> str:
     """Alice's token for publishing in notes."""
-    found: str = own_or_shared(request, "token")
-    return found
+    secret: str = own_or_shared(request, "token")
+    return secret
 
 
 @pytest.fixture

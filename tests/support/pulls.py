@@ -18,10 +18,10 @@ _SET = "{http://jabber.org/protocol/rsm}"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A page as it came. `told` says whether it has a result set; what the set lacks is None."""
+    """A page as it came. What the result set lacks is None."""
 
     ids: list[str]
-    told: bool
+    has_result_set: bool
     first: str | None
     last: str | None
     index: int | None
@@ -65,10 +65,10 @@ async def request(
 ) -> Element:
     """Asks for items; the answer, whatever it is. Where nothing of a result set is given there is none."""
     limit = f" max_items='{max_items}'" if max_items is not None else ""
-    wanted = "".join(f"<item id={quoteattr(item_id)}/>" for item_id in ids)
+    items = "".join(f"<item id={quoteattr(item_id)}/>" for item_id in ids)
     values = {"max": max, "after": after, "before": before, "index": index}
     page = result_set(**values) if any(value is not None for value in values.values()) else ""
-    return await component.get(user, f"<items node={quoteattr(node)}{limit}>{wanted}</items>{page}{beside}", to)
+    return await component.get(user, f"<items node={quoteattr(node)}{limit}>{items}</items>{page}{beside}", to)
 
 
 async def pull(
@@ -112,18 +112,18 @@ def shown(answer: Element, node: str) -> Shown:
     ids = [str(child.get("id")) for child in items]
     if not rest:
         return Shown(ids, False, None, None, None, None, list(items))
-    (found,) = rest
-    assert found.tag == f"{_SET}set", text_of(answer)
-    names = [str(child.tag).removeprefix(_SET) for child in found]
+    (page,) = rest
+    assert page.tag == f"{_SET}set", text_of(answer)
+    names = [str(child.tag).removeprefix(_SET) for child in page]
     assert names == (["first", "last", "count"] if ids else ["count"]), text_of(answer)
-    index = found.find("rsm:first[@index]", NS)
+    index = page.find("rsm:first[@index]", NS)
     return Shown(
         ids,
         True,
-        found.findtext("rsm:first", None, NS),
-        found.findtext("rsm:last", None, NS),
+        page.findtext("rsm:first", None, NS),
+        page.findtext("rsm:last", None, NS),
         None if index is None else int(index.get("index", "")),
-        int(found.findtext("rsm:count", "", NS)),
+        int(page.findtext("rsm:count", "", NS)),
         list(items),
     )
 

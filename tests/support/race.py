@@ -228,8 +228,8 @@ class Mirror:
 
     async def until_more(self, changes: int) -> None:
         """Waits until it was handed so many more changes."""
-        wanted = self.changes + changes
-        await self._until(lambda: self.changes >= wanted, f"{changes} changes at the follower")
+        total = self.changes + changes
+        await self._until(lambda: self.changes >= total, f"{changes} changes at the follower")
 
     @property
     def _in_step(self) -> bool:
@@ -313,7 +313,7 @@ async def make_feed(client: Client, service: str) -> None:
 
 async def pull_all(client: Client, service: str, after: str = "") -> list[etree._Element]:
     """All items of the feed in its order, page by page; from behind a cursor where one is given."""
-    found: list[etree._Element] = []
+    items: list[etree._Element] = []
     after = after and f"cursor:{after}"
     while True:
         inner = f"<pubsub xmlns='{PS}'><items node='{VIEW}'/>{_RSM_PAGE % after}</pubsub>"
@@ -321,8 +321,8 @@ async def pull_all(client: Client, service: str, after: str = "") -> list[etree.
         assert answer.get("type") == "result", text_of(answer)
         page = answer.findall("ps:pubsub/ps:items/ps:item", NS)
         if not page:
-            return found
-        found += page
+            return items
+        items += page
         after = answer.findtext("ps:pubsub/rsm:set/rsm:last", "", NS)
 
 

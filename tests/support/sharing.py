@@ -38,9 +38,9 @@ class Person:
     @property
     def jid(self) -> Jid:
         """The JID of the user."""
-        found = parse_jid(self.client.jid)
-        assert found is not None
-        return found
+        address = parse_jid(self.client.jid)
+        assert address is not None
+        return address
 
     async def ask(self, inner: str, xmlns: str = PS) -> None:
         """A request that has to be granted."""
@@ -85,9 +85,9 @@ class Person:
         """Settles all conflicts of an item: the version with this title stays, or the winner."""
         assert isinstance(self.site, AppSite)
         app, service = self.site.app, self.site.name
-        found = await app.handle(ListConflicts(self.jid, service, NODE, item_id=item_id))
-        assert isinstance(found, ConflictList)
-        (one,) = found.entries
+        conflicted = await app.handle(ListConflicts(self.jid, service, NODE, item_id=item_id))
+        assert isinstance(conflicted, ConflictList)
+        (one,) = conflicted.entries
         titles = [title_of(version.payload) for version in (one.version, *one.version.conflicts)]
         keep = one.tags[titles.index(title)] if title else ""
         await app.handle(ResolveConflicts(self.jid, service, NODE, item_id, keep=keep, seen=one.tags))
@@ -100,12 +100,12 @@ def title_of(payload: bytes) -> str:
 
 def titles(state: State) -> dict[str, str]:
     """The titles of the live items, by id."""
-    return {item_id: title_of(kept.payload) for item_id, kept in state.items() if not kept.deleted}
+    return {item_id: title_of(item.payload) for item_id, item in state.items() if not item.deleted}
 
 
 def conflicts(state: State) -> dict[str, int]:
     """The items that have conflicts, and how many."""
-    return {item_id: kept.conflicts for item_id, kept in state.items() if kept.conflicts}
+    return {item_id: item.conflicts for item_id, item in state.items() if item.conflicts}
 
 
 async def connect(near: Site, far: Site, direction: str, every_s: float) -> None:

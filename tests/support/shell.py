@@ -36,13 +36,13 @@ def shell_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def commands(group: click.Group, path: str = "smartfeeds") -> list[str]:
     """Every command of the program, as it is typed."""
-    found = []
+    paths = []
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        found += commands(command, f"{path} {name}") if isinstance(command, click.Group) else [f"{path} {name}"]
-    return found
+        paths += commands(command, f"{path} {name}") if isinstance(command, click.Group) else [f"{path} {name}"]
+    return paths
 
 
 def program_in(folder: Path) -> dict[str, str]:
@@ -53,9 +53,9 @@ def program_in(folder: Path) -> dict[str, str]:
     start = "import sys\nfrom smartfeeds.cli import main\nsys.exit(main())\n"
     program.write_text(f"#!/usr/bin/env -S {sys.executable} -W error\n{start}")
     program.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SMARTFEEDS_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SMARTFEEDS_")}
     component = Path(__file__).parents[2] / "component"
-    return {**kept, "PATH": f"{folder}:{kept['PATH']}", "PYTHONPATH": str(component)}
+    return {**environment, "PATH": f"{folder}:{environment['PATH']}", "PYTHONPATH": str(component)}
 
 
 def run_block(script: str, folder: Path, environment: Mapping[str, str]) -> str:

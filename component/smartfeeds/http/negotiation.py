@@ -1,6 +1,7 @@
 """The representations, and the choice between them by suffix or Accept header (SF-058; RFC 9110 12.5.1).
 
-aiohttp does not negotiate content.
+aiohttp does not negotiate content. werkzeug refuses `application/json; charset=utf-8`, has a quality for each type and
+none for a representation with several types, and takes nine times as long and 2 MB of memory.
 """
 
 import re

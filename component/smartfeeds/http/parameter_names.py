@@ -1,7 +1,8 @@
 """Names of parameters that others append to addresses, and misspelt names of our own (SF-024, A-24).
 
 Mail programs, social networks and caches append parameters such as `utm_source`, `fbclid` and `_`. They are ignored. A
-misspelt parameter would silently show something else than what was asked for, so it is an error.
+misspelt parameter would silently show something else than what was asked for, so it is an error. A ratio of `difflib`
+alone would have to pass `lagn` for `lang`, and then pass `max_id`, a parameter of others, for `max`.
 """
 
 import re

@@ -60,8 +60,8 @@ LAYERS: dict[str, set[str]] = {
 PURE = {
     "abc", "array", "ast", "base64", "bisect", "codecs", "collections", "contextlib", "copy", "dataclasses", "datetime",
     "decimal", "difflib", "email", "enum",
-    "fractions", "functools", "hashlib", "heapq", "hmac", "html", "importlib", "io", "itertools", "json", "math",
-    "operator", "re", "string", "stringprep", "struct", "types", "typing", "typing_extensions", "unicodedata",
+    "fractions", "functools", "hashlib", "heapq", "hmac", "html", "importlib", "io", "ipaddress", "itertools", "json",
+    "math", "operator", "re", "string", "stringprep", "struct", "types", "typing", "typing_extensions", "unicodedata",
     "urllib", "zlib",
 }  # fmt: skip
 # What a pure layer may import beside PURE.

@@ -30,6 +30,7 @@ from smartfeeds.app.config_types import (
     Seconds,
     SettingsSection,
 )
+from smartfeeds.core.ip_addresses import Network, parse_networks
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
@@ -170,6 +171,11 @@ class SourcesSettings(SettingsSection):
     allowed_networks: tuple[NetworkText, ...] = ()
     push: bool = True
     secret_over_http: bool = False
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """The `allowed_networks`."""
+        return parse_networks(self.allowed_networks)
 
 
 class RunSettings(SettingsSection):

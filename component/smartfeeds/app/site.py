@@ -7,9 +7,9 @@ from typing import Any
 from smartfeeds.app.config import Settings
 from smartfeeds.app.documents import FORMATS
 from smartfeeds.app.sides import all_resources
+from smartfeeds.core.ip_addresses import parse_networks
 from smartfeeds.features import FEATURES
 from smartfeeds.http.bodies import BodyReader
-from smartfeeds.http.calls import networks_of
 from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.health import Health
 from smartfeeds.http.resources import side_of
@@ -48,7 +48,7 @@ def make_site(
     max_request_bytes: int,
 ) -> Site:
     """Returns the site of a service. `unready` returns what keeps it from being ready."""
-    health = Health(unready, metrics_text, networks_of(settings.http.metrics_from))
+    health = Health(unready, metrics_text, parse_networks(settings.http.metrics_from))
     bodies = BodyReader(max_request_bytes, settings.http.first_request_s, shape_fault)
     sides = http_sides()
     backend = Backend(handle, settings.component.jid, clock, bodies, parts, feed_forms(sides))

@@ -3,15 +3,15 @@
 A module of its own, because commands that only read files should not load the HTTP client.
 """
 
-from ipaddress import ip_network
 from pathlib import Path
 
 from smartfeeds.app.config import is_configured_by_environment
 from smartfeeds.cli.common import config_file, load_settings
 from smartfeeds.cli.reading import DOCUMENT
+from smartfeeds.core.ip_addresses import Network
 from smartfeeds.core.web_address import is_web
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.net.addresses import EVERYWHERE, Network
+from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.fetch import FetchLimits, Response
 
@@ -28,7 +28,7 @@ def allowed_networks(config: Path | None, *, allow_private: bool) -> tuple[Netwo
         return EVERYWHERE
     if config_file(config) is None and not is_configured_by_environment():
         return ()
-    return tuple(map(ip_network, load_settings(config).sources.allowed_networks))
+    return load_settings(config).sources.networks
 
 
 async def fetch(url: str, allowed: tuple[Network, ...]) -> Response:

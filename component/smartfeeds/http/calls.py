@@ -5,15 +5,15 @@ Forwarded (RFC 7239) and X-Forwarded-* are used only on connections from a confi
 
 import base64
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from aiohttp import HttpVersion11, MultipartReader, web
 
+from smartfeeds.core.ip_addresses import Network, is_within, plain_address
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.token import Token, TokenScope, covers
 from smartfeeds.core.urls import local_path
@@ -22,9 +22,6 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import takes_gzip
 from smartfeeds.http.replies import Reply
 from smartfeeds.parts import Parts
-
-Network = IPv4Network | IPv6Network
-Address = IPv4Address | IPv6Address
 
 # Returns the token for its text; raises FeedError for an invalid token.
 Authenticate = Callable[[str], Awaitable[Token]]
@@ -235,7 +232,7 @@ def _plain(hops: list[dict[str, str]]) -> list[dict[str, str]]:
     for hop in hops:
         if "for" in hop:
             match = _PORT.fullmatch(hop["for"])
-            plain = parse_address(hop["for"]) or parse_address((match[1] or match[2] or "") if match else "")
+            plain = plain_address(hop["for"]) or plain_address((match[1] or match[2] or "") if match else "")
             hop["for"] = str(plain) if plain is not None else "unknown"
         if "proto" in hop:
             hop["proto"] = hop["proto"].lower()
@@ -268,27 +265,6 @@ def is_from_here(call: HttpCall) -> bool:
     return site == "same-origin" if site else call.header("Origin").lower() == call.origin
 
 
-@lru_cache(1_024)
-def parse_address(text: str) -> Address | None:
-    """An IP address, None for any other text. An IPv4-mapped IPv6 address becomes the IPv4 address."""
-    try:
-        address = ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
-
-
-def is_within(text: str, networks: Sequence[Network]) -> bool:
-    """Whether a text is an address of one of the networks."""
-    address = parse_address(text)
-    return address is not None and any(address in network for network in networks)
-
-
-def networks_of(texts: Iterable[str]) -> tuple[Network, ...]:
-    """The networks of settings."""
-    return tuple(map(ip_network, texts))
-
-
 def peer_of(peername: object) -> str:
     """The address of the peer of a connection, "local" for a Unix socket."""
     if isinstance(peername, tuple) and peername:
@@ -298,7 +274,7 @@ def peer_of(peername: object) -> str:
 
 @lru_cache(1_024)
 def _plain_address(text: str) -> str:
-    return str(parse_address(text) or text)
+    return str(plain_address(text) or text)
 
 
 def set_cookie(call: HttpCall, name: str, text: str, age_s: int) -> str:

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import NamedTuple
 
+from smartfeeds.core.ip_addresses import network_of
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.limits import Quota
 from smartfeeds.core.page import ResultSetRequest
@@ -42,7 +43,6 @@ from smartfeeds.http.replies import Reply, access_headers, early_writer
 from smartfeeds.http.router import Answered, Handler
 from smartfeeds.http.shared_work import SharedWork
 from smartfeeds.http.waiting import HeldPulls
-from smartfeeds.service.networks import network_of
 from smartfeeds.service.requests import FeedPage, PullFeed
 
 # Each change of a feed makes its cached pages useless, so a larger cache would have more pages that nobody gets again.

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from smartfeeds.core.ip_addresses import Network, is_within
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import HttpCall, Network, is_within
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError, error_reply
 from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import Operation

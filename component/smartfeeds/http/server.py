@@ -18,13 +18,13 @@ from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
+from smartfeeds.core.ip_addresses import is_within, network_of, parse_networks
 from smartfeeds.core.limits import Quota
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.http.calls import is_within, networks_of, peer_of
+from smartfeeds.http.calls import peer_of
 from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.replies import has_begun
 from smartfeeds.http.settings import HttpSettings
-from smartfeeds.service.networks import network_of
 
 BACKLOG = 1_024
 # For the store, the link, polls, and deliveries to callbacks, of which slow ones may be some hundreds.
@@ -132,7 +132,7 @@ class HttpListener:
     def __init__(self, handler: Handler, settings: HttpSettings) -> None:
         self.settings = settings
         self._handler = handler
-        self._proxies = networks_of(settings.proxies)
+        self._proxies = parse_networks(settings.proxies)
         self._per_address = Quota(settings.connections_per_address)
         self._open: set[HttpConnection] = set()
         self._most = settings.connections

@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
 from typing import Any, cast
 
+from smartfeeds.core.ip_addresses import parse_networks
 from smartfeeds.core.limits import Quota
-from smartfeeds.http.calls import CallReader, networks_of
+from smartfeeds.http.calls import CallReader
 from smartfeeds.http.changes import Changes
 from smartfeeds.http.complete import CompleteFeeds
 from smartfeeds.http.documents import document_writers
@@ -82,7 +83,7 @@ class Site:
         self.handlers = Parts()
         for _, handlers in tables:
             self.handlers.add(handlers)
-        callers = CallReader(networks_of(settings.proxies), settings.base_url, parts)
+        callers = CallReader(parse_networks(settings.proxies), settings.base_url, parts)
         self.router = HttpRouter(callers, resources(tables, forms.suffixes), authenticator, pages, observe)
         self.listener = HttpListener(self.router, settings)
 

@@ -6,10 +6,10 @@ time (DNS rebinding) therefore gains nothing.
 
 import socket
 from collections.abc import Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Final
 
-Network = IPv4Network | IPv6Network
+from smartfeeds.core.ip_addresses import Address, Network, is_within
 
 EVERYWHERE: Final[tuple[Network, ...]] = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 _NOT_PUBLIC: Final = tuple(
@@ -59,17 +59,7 @@ def is_public(text: str) -> bool:
 
 def may_connect(text: str, allowed: Sequence[Network] = ()) -> bool:
     """Whether this IP address may be connected to: it is public, or in one of the `allowed` networks."""
-    address = plain_address(text)
-    if address is None:
-        return False
-    return any(address.version == network.version and address in network for network in allowed) or is_public(text)
-
-
-def plain_address(text: str) -> IPv4Address | IPv6Address | None:
-    """The IP address in a text, an IPv4-mapped IPv6 address as the IPv4 address; None for any other text."""
-    address = _parsed(text)
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return mapped or address
+    return is_within(text, allowed) or is_public(text)
 
 
 def guarded_socket(info: tuple[Any, ...], allowed: Sequence[Network]) -> socket.socket:
@@ -80,20 +70,20 @@ def guarded_socket(info: tuple[Any, ...], allowed: Sequence[Network]) -> socket.
     return socket.socket(family, kind, protocol)
 
 
-def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+def _parsed(text: str) -> Address | None:
     try:
         return ip_address(text)
     except ValueError:
         return None
 
 
-def _is_global(address: IPv4Address | IPv6Address) -> bool:
+def _is_global(address: Address) -> bool:
     if address.is_multicast or address.is_reserved or not address.is_global:
         return False
     return not any(address.version == network.version and address in network for network in _NOT_PUBLIC)
 
 
-def _carried(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address]:
+def _carried(address: Address) -> Iterator[IPv4Address]:
     """The IPv4 addresses that an IPv6 address leads to by translation or tunnel."""
     if isinstance(address, IPv4Address):
         return

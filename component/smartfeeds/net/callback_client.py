@@ -15,8 +15,9 @@ from yarl import URL
 
 from smartfeeds import __version__
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
+from smartfeeds.core.ip_addresses import Network
 from smartfeeds.core.text import one_line
-from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket
+from smartfeeds.net.addresses import RefusedAddressError, guarded_socket
 from smartfeeds.net.callbacks import PERMANENT, CallbackAnswer
 from smartfeeds.net.headers import PARSER_LIMITS, headers_of, parser_fault
 from smartfeeds.net.limiter import retry_after_s

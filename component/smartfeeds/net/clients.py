@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
+from smartfeeds.core.ip_addresses import Network, plain_address
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.hidden import hidden
-from smartfeeds.net.addresses import Network, plain_address
 from smartfeeds.net.callbacks import PERMANENT, TOTAL_S, CallbackAnswer
 from smartfeeds.net.fetch import ANYBODY, FetchLimits, Response, Sender
 from smartfeeds.net.limiter import HostLimiter

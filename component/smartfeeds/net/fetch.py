@@ -5,11 +5,11 @@ from typing import Final, Protocol
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from smartfeeds.core.ip_addresses import Network
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.text import one_line
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import SmartfeedsError
-from smartfeeds.net.addresses import Network
 
 Headers = CIMultiDictProxy[str]
 

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import CallReader, HttpCall, credential_of, parse_address, peer_of
+from smartfeeds.http.calls import CallReader, HttpCall, credential_of, peer_of
 from smartfeeds.http.http_errors import HttpError
 
 PROXY = "10.0.0.1"
@@ -259,8 +259,3 @@ def test_a_token_lets_what_its_scope_and_feed_say() -> None:
 )
 def test_the_other_end_of_a_connection(peername: object, address: str) -> None:
     assert peer_of(peername) == address
-
-
-@pytest.mark.parametrize("text", ["", "1.2.3", "1.2.3.4.5", "localhost", "::g", "1.2.3.4/8", " 1.2.3.4", "٣.2.3.4"])
-def test_what_is_no_address(text: str) -> None:
-    assert parse_address(text) is None

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from smartfeeds.core.ip_addresses import network_of
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.networks import network_of
 
 LIFETIME_S = 300
-PER_ADDRESS = 20  # sign-ins that one network (`service.networks`) may begin in the lifetime of a code
+PER_ADDRESS = 20  # sign-ins that one network (`network_of`) may begin in the lifetime of a code
 PER_JID = 3  # requests that one user receives in that time, whoever types their address
 WRONG_CODES = 10  # wrong codes of one user in that time
 MOST = 10_000  # sign-ins in memory: some 5 MB

@@ -2,10 +2,10 @@
 
 import secrets
 from functools import partial
-from ipaddress import ip_network
 from typing import Final
 
 from smartfeeds.app.feature import Host, Running
+from smartfeeds.core.ip_addresses import parse_networks
 from smartfeeds.delivery.sweeps import Sweep
 from smartfeeds.features.callbacks.registrations import due_callbacks
 from smartfeeds.features.callbacks.settings import WebhooksSettings
@@ -21,7 +21,7 @@ def run_callbacks(host: Host) -> Running:
     """Returns the tools of the hub and the cloud, and the duty that removes registrations whose time is over."""
     settings, http = host.settings.section(WebhooksSettings), host.settings.http
     client = CallbackClient(
-        tuple(ip_network(text) for text in settings.allowed_networks),
+        parse_networks(settings.allowed_networks),
         contact=f"{http.base_url}/" if http.base_url else "",
         ca_file=settings.ca_file,
     )

@@ -7,9 +7,9 @@ large providers serve many subscribers at one address.
 from collections.abc import Callable
 from typing import Final
 
+from smartfeeds.core.ip_addresses import network_of
 from smartfeeds.core.limits import Rate, TokenBuckets
 from smartfeeds.net.clients import CallbackClient
-from smartfeeds.service.networks import network_of
 
 HOST_RATE: Final = Rate(per_s=5 / 60, burst=5)  # at most ten in any minute (WS-043)
 ADDRESS_RATE: Final = Rate(per_s=30 / 60, burst=30)

@@ -17,6 +17,7 @@ import structlog
 
 from smartfeeds.core.backoff import StepPauses
 from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.ip_addresses import network_of, plain_address
 from smartfeeds.core.limits import Rate, TokenBuckets
 from smartfeeds.core.model import Mark, Node, NodeState
 from smartfeeds.core.times import US_PER_S
@@ -61,10 +62,8 @@ from smartfeeds.features.cloud.requests import (
     topics_for,
 )
 from smartfeeds.formats.rss_channel import OwnCloud
-from smartfeeds.net.addresses import plain_address
 from smartfeeds.net.callbacks import TOTAL_S, CallbackAnswer
 from smartfeeds.service.context import Context
-from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import WHOLE, in_view, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx

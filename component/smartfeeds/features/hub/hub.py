@@ -15,6 +15,7 @@ import structlog
 
 from smartfeeds.core.backoff import StepPauses
 from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.ip_addresses import network_of
 from smartfeeds.core.limits import Rate, TokenBuckets
 from smartfeeds.core.model import Mark, NodeState
 from smartfeeds.core.times import US_PER_S
@@ -58,7 +59,6 @@ from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.net.callbacks import CallbackAnswer
 from smartfeeds.service.consumers import waiting_items
 from smartfeeds.service.context import Context
-from smartfeeds.service.networks import network_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from ipaddress import ip_network
 
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.features.mirrors.mirror_out import ItemPublisher
@@ -21,8 +20,7 @@ def run_mirrors(host: Host) -> Running:
     """Returns the mirrors. They stop while the link is open, because they end what they follow over it."""
     settings, tools = host.settings, host.parts.get(SourceTools)
     link = partial(StreamLink, host.link, settings.link.answer_s)
-    allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
-    fetch = Fetcher(replace(MIRROR_LIMITS, allowed=allowed), limiter=host.limiter)
+    fetch = Fetcher(replace(MIRROR_LIMITS, allowed=settings.sources.networks), limiter=host.limiter)
     fetch_private = Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=host.limiter)
     publisher = ItemPublisher(link().publish, settings.pubsub.stanza_bytes)
     connections = MirrorConnections(link, publisher, fetch, fetch_private, host.parts.get(OwnCallbacks))

@@ -2,7 +2,6 @@
 
 import hmac
 from dataclasses import replace
-from ipaddress import ip_network
 
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Host, Running
@@ -20,8 +19,7 @@ IMAGE_LIMITS = FetchLimits(idle_s=10.0, total_s=20.0)
 
 def run_pages(host: Host) -> Running:
     """Returns what runs: the client that loads images. The look of the site is a part, too."""
-    allowed = tuple(ip_network(text) for text in host.settings.sources.allowed_networks)
-    fetcher = Fetcher(replace(IMAGE_LIMITS, allowed=allowed), limiter=host.limiter)
+    fetcher = Fetcher(replace(IMAGE_LIMITS, allowed=host.settings.sources.networks), limiter=host.limiter)
 
     async def fetch(address: str, accept: str, max_bytes: int) -> bytes:
         return (await fetcher.get(address, accept=accept, max_bytes=max_bytes)).body

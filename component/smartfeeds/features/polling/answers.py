@@ -2,9 +2,9 @@
 SRC-045)."""
 
 import re
-from ipaddress import ip_address
 from typing import Final
 
+from smartfeeds.core.ip_addresses import plain_address
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.polling.polls import AnswerKind, PollAnswer, may_store_redirect
 from smartfeeds.features.polling.reading import SourceDocument
@@ -92,8 +92,6 @@ def _moved_to(source: Source, response: Response) -> str:
 def _may_be_public(url: str, address: str) -> bool:
     """Whether the host of an address is on the open Internet. `address` is its IP address, "" if it is not known."""
     host = host_of(url).rpartition(":")[0]
-    try:
-        ip_address(host)
-    except ValueError:
+    if plain_address(host) is None:
         return not address or is_public(address)
     return is_public(host)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from ipaddress import ip_network
 from typing import Final
 
 import structlog
@@ -44,7 +43,7 @@ def run_polling(host: Host) -> Running:
     closing = AsyncExitStack()
     closing.callback(documents.close)
     tools = SourceTools(host.now_us, asyncio.sleep, random.random, aside=documents)
-    allowed = tuple(ip_network(text) for text in settings.sources.allowed_networks)
+    allowed = settings.sources.networks
     own_url = settings.http.base_url
     can_push = bool(settings.http.listen and own_url and settings.sources.push)
     own = OwnCallbacks(own_url, secrets.token_urlsafe if can_push else None, settings.sources.secret_over_http)

@@ -1,7 +1,6 @@
 """Sets up the prefetcher of enclosures."""
 
 from dataclasses import replace
-from ipaddress import ip_network
 
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.features.polling.tools import SourceTools
@@ -21,7 +20,7 @@ def run_prefetch(host: Host) -> Running:
         return Running(document_readers=document_readers)
     folder = EnclosureFolder(section.folder)
     # Settings of a source do not open private networks here: its feed chooses the addresses.
-    limits = replace(DOWNLOAD_LIMITS, allowed=tuple(map(ip_network, settings.sources.allowed_networks)))
+    limits = replace(DOWNLOAD_LIMITS, allowed=settings.sources.networks)
     client = Fetcher(limits, limiter=HostLimiter(LOAD_LIMITS), contact=settings.http.base_url)
     prefetcher = Prefetcher(host.service, client, folder, section, host.parts.get(SourceTools))
     return Running(

@@ -1,8 +1,8 @@
-"""The network that one client has."""
+"""IP addresses as texts, and the network that one client has."""
 
 import pytest
 
-from smartfeeds.service.networks import network_of
+from smartfeeds.core.ip_addresses import network_of, plain_address
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,8 @@ from smartfeeds.service.networks import network_of
 )
 def test_ipv6_address_stands_for_its_network(address: str, network: str) -> None:
     assert network_of(address) == network
+
+
+@pytest.mark.parametrize("text", ["", "1.2.3", "1.2.3.4.5", "localhost", "::g", "1.2.3.4/8", " 1.2.3.4", "٣.2.3.4"])
+def test_what_is_no_address(text: str) -> None:
+    assert plain_address(text) is None

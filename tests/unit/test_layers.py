@@ -256,10 +256,7 @@ def test_one_module_can_fetch_a_url() -> None:
     session = re.compile(r"\b(?:ClientSession|aiohttp\.request)\b")
 
     assert {name_of(path): found for path in modules() if (found := imports(path) & fetchers)} == {}
-    assert [name_of(path) for path in modules() if session.search(path.read_text("utf-8"))] == [
-        "net/callback_client.py",
-        "net/fetch_client.py",
-    ]
+    assert [name_of(path) for path in modules() if session.search(path.read_text("utf-8"))] == ["net/session.py"]
     serving = ("core", "formats", "service", "push", "xmpp", "http")
     assert all(LAYERS[layer].isdisjoint({"net"}) for layer in serving)
 

@@ -1,69 +1,41 @@
-"""The HTTP client for addresses that strangers named: bounded in time, size and redirects, and kept out of private
-networks.
+"""The client of `fetch`: documents at addresses that strangers named, bounded in time, size and redirects.
 
-It requests http and https only. The IP address of every connection is checked where the socket is made (`addresses`),
-so each hop of a redirect is checked. A body is bounded by its size after decompression (`bodies`). `limiter` bounds how
-many requests go out, and how often. The client uses no cookies, no proxy and no .netrc.
+It is one of the two clients of the guarded `session`. A body is bounded by its size after decompression (`bodies`).
+`limiter` bounds how many requests go out, and how often.
 """
 
 import asyncio
-import re
-import socket
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from smartfeeds import __version__
-from smartfeeds.core.text import one_line
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
-from smartfeeds.net.addresses import RefusedAddressError, guarded_socket
 from smartfeeds.net.bodies import ENCODINGS, Body, BodyError
 from smartfeeds.net.fetch import FetchError, FetchLimits, Hop, Response, Sender
-from smartfeeds.net.headers import PARSER_LIMITS, charset_of, echoed, header_fault, headers_of, parser_fault
-from smartfeeds.net.limiter import HostLimiter, HostPausedError, retry_after_s
-from smartfeeds.net.names import NameCache
+from smartfeeds.net.headers import charset_of, echoed, header_fault, headers_of
+from smartfeeds.net.limiter import HostLimiter, HostPausedError
+from smartfeeds.net.names import KEPT_S
+from smartfeeds.net.session import REDIRECTS, GuardedSession, fault_of, target_of, web_url
 
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED: Final = 304
 _SUCCESS: Final = frozenset(range(200, 300))
 # Too Many Requests (RFC 6585 section 4) and Service Unavailable (RFC 9110 section 15.6.4).
 _OVERLOADED: Final = frozenset({429, 503})
-_PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
-_SHOWN_CHARACTERS: Final = 200
 HELD_ANSWER_S: Final = 20.0  # after the time that a server may hold a request; then the connection is dead
-_ALLOW: Final = "the operator may allow it with --allow-private or sources.allowed_networks"
-
-
-@dataclass(frozen=True, slots=True)
-class _Redirect:
-    """A redirect and its target."""
-
-    status: int
-    target: URL
-
-
-class _Answer(Protocol):
-    @property
-    def status(self) -> int: ...
+_REFUSAL: Final = (
+    "was not requested: its address is not public; "
+    "the operator may allow it with --allow-private or sources.allowed_networks"
+)
 
 
 T = TypeVar("T")
-A = TypeVar("A", bound=_Answer)
-
-
-@dataclass(frozen=True, slots=True)
-class _Received(Generic[T]):
-    """What the receiver of a stream has made of it."""
-
-    status: int
-    value: T
 
 
 class Stream:
@@ -84,8 +56,12 @@ class Stream:
             raise FetchError(str(self._response.url), "ended early") from None
 
 
-class FetchClient:
+class FetchClient(GuardedSession):
     """The client behind `Fetcher`, in a running event loop."""
+
+    encodings = ENCODINGS
+    names_s = KEPT_S
+    reused_s = 15.0  # for redirects inside a host, and the pictures of a page
 
     def __init__(
         self,
@@ -97,27 +73,7 @@ class FetchClient:
     ) -> None:
         self._limits = limits
         self._limiter = limiter
-        self._clock = clock
-        self._names = NameCache(resolver)
-        agent = f"smartfeeds/{__version__}" + (f" (+{contact})" if contact else "")
-        connector = aiohttp.TCPConnector(
-            limit=0,  # the limiter has the bounds
-            resolver=self._names,
-            use_dns_cache=False,  # `NameCache` is one
-            socket_factory=partial(guarded_socket, allowed=limits.allowed),
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": agent, "Accept-Encoding": ENCODINGS},
-            auto_decompress=False,
-            trust_env=False,
-            **PARSER_LIMITS,
-        )
-
-    async def close(self) -> None:
-        """Closes the connections."""
-        await self._session.close()
+        super().__init__(limits.allowed, contact, resolver, clock)
 
     async def get(
         self, url: str, known: Validators, accept: str, max_bytes: int, sender: Sender, hold_s: float
@@ -125,7 +81,7 @@ class FetchClient:
         """As `Fetcher.get`."""
         first = _address(url)
 
-        async def request(target: URL) -> Response | _Redirect:
+        async def request(target: URL) -> tuple[int, Response | URL]:
             headers = _headers(target, known, accept, sender, is_first_origin=target.origin() == first.origin())
             conditional = "If-None-Match" in headers or "If-Modified-Since" in headers
             expected = _SUCCESS | {_NOT_MODIFIED} if conditional else _SUCCESS
@@ -142,16 +98,13 @@ class FetchClient:
         receive: Callable[[Stream], Awaitable[T]],
     ) -> T:
         """As `Fetcher.stream`."""
-
-        async def read(got: aiohttp.ClientResponse) -> _Received[T]:
-            return _Received(got.status, await receive(Stream(got)))
-
-        received, _hops = await self._follow(url, lambda target: self._request(target, headers, expected, read))
-        return received.value
+        request = partial(self._request, headers=headers, expected=expected, read=lambda got: receive(Stream(got)))
+        received, _hops = await self._follow(url, request)
+        return received
 
     async def _follow(
-        self, url: str, request: Callable[[URL], Awaitable[A | _Redirect]], hold_s: float = 0.0
-    ) -> tuple[A, tuple[Hop, ...]]:
+        self, url: str, request: Callable[[URL], Awaitable[tuple[int, T | URL]]], hold_s: float = 0.0
+    ) -> tuple[T, tuple[Hop, ...]]:
         """The first answer to `request` that is no redirect, and the requests up to it. Raises FetchError."""
         total_s = self._limits.total_s + hold_s
         loop, left_s, target = asyncio.get_running_loop(), total_s, _address(url)
@@ -167,12 +120,12 @@ class FetchClient:
                 async with self._limiter.held(host, port) if hold_s else self._limiter.turn(host, port, address):
                     began_s = loop.time()
                     async with asyncio.timeout(left_s):
-                        answer = await request(target)
+                        status, answer = await request(target)
                     left_s -= loop.time() - began_s
-                hops[-1] = replace(hops[-1], status=answer.status)
-                if not isinstance(answer, _Redirect):
+                hops[-1] = replace(hops[-1], status=status)
+                if not isinstance(answer, URL):
                     return answer, tuple(hops)
-                target = answer.target
+                target = answer
                 hops.append(Hop(str(target)))
             raise FetchError(url, f"redirects more than {self._limits.redirects} times")
         except HostPausedError as error:
@@ -189,33 +142,31 @@ class FetchClient:
         """The IP address of a host, "" if it is not wanted or not known: connecting reports why."""
         if not self._limiter.limits.at_once_per_address or not url.host:
             return ""
-        try:
-            results = await self._names.resolve(url.host, url.port or 0, socket.AF_UNSPEC)
-        except OSError:
-            return ""
-        return results[0]["host"] if results else ""
+        addresses = await self._look_up(url.host, url.port or 0)
+        return addresses[0] if addresses else ""
 
     async def _request(
         self,
         url: URL,
         headers: Mapping[str, str],
         expected: AbstractSet[int],
-        read: Callable[[aiohttp.ClientResponse], Awaitable[A]],
+        read: Callable[[aiohttp.ClientResponse], Awaitable[T]],
         hold_s: float = 0.0,
-    ) -> A | _Redirect:
-        """What `read` makes of the response to one request, or the address that it redirects to."""
+    ) -> tuple[int, T | URL]:
+        """The status of the response to one request, and what `read` makes of it, or the address of a redirect."""
         text = str(url)
         try:
-            timeout = self._timeout(hold_s + HELD_ANSWER_S if hold_s else self._limits.idle_s)
-            async with self._session.get(url, headers=headers, allow_redirects=False, timeout=timeout) as response:
+            idle_s = hold_s + HELD_ANSWER_S if hold_s else self._limits.idle_s
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_s, sock_read=idle_s)
+            async with self._send("GET", url, headers=headers, timeout=timeout) as response:
                 if fault := header_fault(response):
                     response.close()
                     raise FetchError(text, fault)
                 headers_read = headers_of(response)
-                if response.status in _REDIRECTS:
-                    return _Redirect(response.status, _joined(text, url, headers_read.get("Location", "")))
+                if response.status in REDIRECTS:
+                    return response.status, _joined(text, url, headers_read.get("Location", ""))
                 if response.status in expected:
-                    return await read(response)
+                    return response.status, await read(response)
                 response.close()
                 pause_s = self._pause(response) if response.status in _OVERLOADED else None
                 raise FetchError(
@@ -227,27 +178,14 @@ class FetchClient:
                 )
         except TimeoutError:
             raise FetchError(text, "does not answer") from None
-        except aiohttp.ClientSSLError as error:
-            raise FetchError(text, _tls_reason(error)) from None
-        except aiohttp.ClientConnectorError as error:
-            cause = error.os_error
-            if isinstance(cause, RefusedAddressError):
-                raise FetchError(text, f"was not requested: {cause}; {_ALLOW}") from None
-            raise FetchError(text, f"cannot be reached: {_named(cause)}") from None
-        except aiohttp.ClientResponseError as error:
-            # Its text quotes what the server sent: whoever chooses an address would read what another service says.
-            raise FetchError(text, parser_fault(error)) from None
         except aiohttp.ClientPayloadError:
             raise FetchError(text, "ended early: the rest of the document is missing") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
-
-    def _timeout(self, idle_s: float) -> aiohttp.ClientTimeout:
-        return aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_s, sock_read=idle_s)
+            raise FetchError(text, fault_of(error, _REFUSAL)) from None
 
     def _pause(self, response: aiohttp.ClientResponse) -> float | None:
         """Pauses requests to the server for as long as it asks; returns the seconds, None if it does not say."""
-        pause_s = retry_after_s(response.headers.get("Retry-After", ""), self._clock())
+        pause_s = self._requested_pause_s(response)
         if pause_s is not None:
             self._limiter.pause(response.url.host or "", response.url.port or 0, pause_s)
         return pause_s
@@ -298,13 +236,12 @@ def _headers(target: URL, known: Validators, accept: str, sender: Sender, *, is_
 
 
 def _address(text: str) -> URL:
-    """The address to request, its escapes as they were written. Raises FetchError if it is not http or https."""
+    """The address to request. Raises FetchError if it is not http or https."""
     try:
-        url = URL(text, encoded=True) if _PRINTABLE.fullmatch(text) else URL(text)
-        host, port = url.host, url.port  # yarl decodes a host when it is read, and raises ValueError then
+        url = web_url(text)
     except (ValueError, TypeError):
         raise FetchError(text, "cannot be read as an address; check its spelling") from None
-    if url.scheme not in ("http", "https") or not host or not port:
+    if url is None:
         raise FetchError(text, "is not supported; use an address that starts with http:// or https://")
     return url
 
@@ -313,23 +250,9 @@ def _joined(text: str, url: URL, location: str) -> URL:
     if not location:
         raise FetchError(text, "redirects without naming an address; use the address that the document has now")
     try:
-        target = url.join(URL(location, encoded=_PRINTABLE.fullmatch(location) is not None))
+        target = target_of(url, location)
     except (ValueError, TypeError):
         raise FetchError(
             text, "redirects to a text that cannot be read as an address; use the address that the document has now"
         ) from None
     return _address(str(target))
-
-
-def _tls_reason(error: aiohttp.ClientSSLError) -> str:
-    """Why there is no secure connection, without the texts of OpenSSL, which name its source files."""
-    if not isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return "cannot be reached over https; if the server has no https, use http://"
-    message = getattr(error.certificate_error, "verify_message", "")
-    return "has a certificate that is not valid" + (f": {one_line(message)[:_SHOWN_CHARACTERS]}" if message else "")
-
-
-def _named(error: BaseException) -> str:
-    """The text of an error for people, on one line and bounded: it may quote what the server sent."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return one_line(str(text))[:_SHOWN_CHARACTERS]

@@ -1,0 +1,144 @@
+"""The HTTP session of every client: it reaches no private network, and bounds what a server may send.
+
+It requests http and https only. The IP address of every connection is checked where the socket is made (`addresses`),
+so each hop of a redirect is checked. It uses no cookies, no proxy and no .netrc. `headers` limits the fields of
+responses. The two clients, `fetch_client` and `callback_client`, differ in this:
+
+| | documents | callbacks: subscribers, hubs and clouds | why |
+|---|---|---|---|
+| result | a document, or FetchError | a value: a status, or a reason | deliveries act on each status |
+| requests at a time | `limiter` has the bounds | the caller has them | deliveries have fair turns of their own |
+| body | whole and decompressed, up to a limit | the first bytes, never compressed | only challenges are compared |
+| time | for connecting, silence and the whole, without waits for turns | one limit for all | a document may be large |
+| redirects | are followed | are answers, unless the caller follows them | a POST may have secrets |
+| certificates | those of the system | and those of the operator | callbacks may be inside a company |
+| connection without requests | stays for 15 s | for 3 s | a POST may not be repeated (RFC 9110 section 9.2.2) |
+| IP addresses of names | are known for 60 s | for 1 s | the next attempt finds a subscriber that has moved |
+"""
+
+import re
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, ClassVar, Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from yarl import URL
+
+from smartfeeds import __version__
+from smartfeeds.core.ip_addresses import Network
+from smartfeeds.core.text import one_line
+from smartfeeds.net.addresses import RefusedAddressError, guarded_socket
+from smartfeeds.net.headers import PARSER_LIMITS, parser_fault
+from smartfeeds.net.limiter import retry_after_s
+from smartfeeds.net.names import NameCache
+
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_SHOWN_CHARACTERS: Final = 200
+_PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
+
+
+class GuardedSession:
+    """The base of both clients, in a running event loop.
+
+    `allowed` are the networks that may be reached although they are not public. `contact` is the address of this
+    service for the header User-Agent. `resolver` looks names up. `clock` gives the Unix time in seconds. `tls` are the
+    trusted certificates, True for those of the system.
+    """
+
+    encodings: ClassVar[str]  # the header Accept-Encoding
+    names_s: ClassVar[float]  # how long the IP addresses of a name are remembered
+    reused_s: ClassVar[float]  # how long a connection without requests stays open
+
+    def __init__(
+        self,
+        allowed: Sequence[Network],
+        contact: str,
+        resolver: AbstractResolver | None,
+        clock: Callable[[], float],
+        tls: ssl.SSLContext | bool = True,
+    ) -> None:
+        self._names = NameCache(resolver, kept_s=self.names_s)
+        self._clock = clock
+        agent = f"smartfeeds/{__version__}" + (f" (+{contact})" if contact else "")
+        connector = aiohttp.TCPConnector(
+            limit=0,  # the limiter or the delivery mechanism has the bounds
+            ssl=tls,  # aiohttp has loaded the certificates of the system once, which takes 50 ms
+            resolver=self._names,
+            use_dns_cache=False,  # `NameCache` is one
+            socket_factory=partial(guarded_socket, allowed=allowed),
+            keepalive_timeout=self.reused_s,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),  # each client has its own
+            headers={"User-Agent": agent, "Accept-Encoding": self.encodings},
+            skip_auto_headers=("Content-Type",),
+            auto_decompress=False,
+            trust_env=False,
+            **PARSER_LIMITS,
+        )
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._session.close()
+
+    def _send(self, method: str, url: URL, **options: Any) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """The response to one request, and not to those that a redirect asks for."""
+        return self._session.request(method, url, allow_redirects=False, **options)
+
+    async def _look_up(self, host: str, port: int = 0) -> list[str]:
+        """The IP addresses of a host; none if its name leads nowhere."""
+        try:
+            results = await self._names.resolve(host, port, socket.AF_UNSPEC)
+        except OSError:
+            return []
+        return [result["host"] for result in results]
+
+    def _requested_pause_s(self, response: aiohttp.ClientResponse) -> float | None:
+        """The pause in seconds that a response asks for, None if it asks for none."""
+        return retry_after_s(response.headers.get("Retry-After", "")[:64], self._clock())
+
+
+def web_url(text: str) -> URL | None:
+    """An address, its escapes as they are written, because its bytes must arrive unchanged (WS-013). None if it is not
+    http or https. Raises ValueError if it is no address."""
+    url = URL(text, encoded=_PRINTABLE.fullmatch(text) is not None)
+    host, port = url.host, url.port  # yarl decodes a host when it is read, and raises ValueError then
+    return url if url.scheme in ("http", "https") and host and port else None
+
+
+def target_of(url: URL, location: str) -> URL:
+    """The address that a response from `url` redirects to. Raises ValueError if `location` is no address."""
+    return url.join(URL(location, encoded=_PRINTABLE.fullmatch(location) is not None))
+
+
+def fault_of(error: Exception, refusal: str) -> str:
+    """Why a request got no response, for people: on one line and bounded. `refusal` is the reason if the IP address is
+    not allowed."""
+    if isinstance(error, aiohttp.ClientSSLError):
+        return _tls_fault(error)
+    if isinstance(error, aiohttp.ClientConnectorError):
+        cause = error.os_error
+        return refusal if isinstance(cause, RefusedAddressError) else f"cannot be reached: {_text(cause)}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        # Its text quotes what the server sent: whoever chooses an address would read what another service says.
+        return parser_fault(error)
+    return f"gave no usable answer: {_text(error)}"
+
+
+def _tls_fault(error: aiohttp.ClientSSLError) -> str:
+    """Why there is no secure connection, without the texts of OpenSSL, which name its source files."""
+    if not isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "cannot be reached over https; if the server has no https, use http://"
+    message = getattr(error.certificate_error, "verify_message", "")
+    return "has a certificate that is not valid" + (f": {one_line(message)[:_SHOWN_CHARACTERS]}" if message else "")
+
+
+def _text(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return one_line(str(text))[:_SHOWN_CHARACTERS]

@@ -17,7 +17,7 @@ from lxml import etree
 
 from bench.bench_moving import HOST, NODE, check_digests, cost_lines, digest_of, stored_payload
 from features.moving_in.erlang import HEADER, item_term, node_term, state_term, text_of_term, write_terms
-from smartfeeds.features.moving_in.ejabberd import read_ejabberd
+from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd
 from smartfeeds.features.moving_in.erlang_terms import Atom
 from smartfeeds.features.moving_in.moved import MovedItem, MovedNode
 

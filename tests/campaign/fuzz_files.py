@@ -22,7 +22,7 @@ from smartfeeds.features.documents.ess import read_either
 from smartfeeds.features.hub.protocol import HubRequestError, read_request
 from smartfeeds.features.moving_in import erlang_terms, lua_terms
 from smartfeeds.features.moving_in.ejabberd_dump import read_ejabberd_dump
-from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd_sql
+from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd
 from smartfeeds.features.moving_in.moved import MovedNode, MovedProblem
 from smartfeeds.features.moving_in.prosody_files import read_items, read_prosody_files
 from smartfeeds.features.moving_in.prosody_sql import read_prosody
@@ -172,7 +172,7 @@ TARGETS: dict[str, Target] = {
     "prosody items": Target(read_prosody_list, _samples(MOVING, "prosody-*/pubsub*/*.list"), _TERM_TOKENS),
     "prosody nodes": Target(read_prosody_node, _samples(MOVING, "prosody-*/pubsub*/pubsub_nodes/*.dat"), _TERM_TOKENS),
     "ejabberd dump": Target(read_dump, _samples(MOVING, "ejabberd-*/*.dump"), _TERM_TOKENS),
-    "ejabberd sql": Target(read_sql(read_ejabberd_sql, HOST), _samples(MOVING, "ejabberd-*.sqlite.sql"), _SQL_TOKENS),
+    "ejabberd sql": Target(read_sql(read_ejabberd, HOST), _samples(MOVING, "ejabberd-*.sqlite.sql"), _SQL_TOKENS),
     "prosody sql": Target(
         read_sql(read_prosody, "sql.localhost"), _samples(MOVING, "prosody-*.sqlite.sql"), _SQL_TOKENS
     ),

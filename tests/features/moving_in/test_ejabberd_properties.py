@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from features.moving_in.erlang import HEADER, item_term, node_term, state_term, text_of_term, write_terms
-from smartfeeds.features.moving_in.ejabberd import read_ejabberd
+from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd
 from smartfeeds.features.moving_in.erlang_terms import Atom, Term, parse_term, read_terms
 from smartfeeds.features.moving_in.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
 from smartfeeds.formats.payload import accept_payload

@@ -12,7 +12,7 @@ import pytest
 from features.moving_in.samples import DUMP, HOST, SAMPLES
 from smartfeeds.errors import ConfigError, DocumentError
 from smartfeeds.features.moving_in import prosody_files
-from smartfeeds.features.moving_in.ejabberd import read_ejabberd
+from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd
 from smartfeeds.features.moving_in.moved import MovedNode, MovedProblem, MovedReader, UnreadableItem
 from smartfeeds.features.moving_in.prosody_files import read_items
 from smartfeeds.features.moving_in.prosody_sql import read_prosody

@@ -15,7 +15,7 @@ import pytest
 from features.moving_in.samples import DUMP, HOST, ODD_NODE, SAMPLES, loaded_samples
 from smartfeeds.core.model import NO_OPTIONS
 from smartfeeds.errors import ConfigError, DocumentError
-from smartfeeds.features.moving_in.ejabberd import read_ejabberd
+from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd
 from smartfeeds.features.moving_in.moved import (
     MovedItem,
     MovedNode,

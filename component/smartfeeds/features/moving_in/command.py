@@ -27,7 +27,7 @@ from smartfeeds.terminal import print_rows, progress_bar
 
 # service -> the module and the function that reads its data; imported when it is used.
 READERS: Final = {
-    "ejabberd": ("ejabberd", "read_ejabberd"),
+    "ejabberd": ("ejabberd_sql", "read_ejabberd"),
     "prosody": ("prosody_sql", "read_prosody"),
     "sat-pubsub": ("sat_pubsub", "read_sat_pubsub"),
 }

@@ -1,4 +1,5 @@
-"""Nodes from the SQL database of ejabberd's mod_pubsub (`db_type: sql`): SQLite or PostgreSQL (IMP-029, IMP-030).
+"""Nodes of ejabberd's mod_pubsub (IMP-020), here from its SQL database (`db_type: sql`): SQLite or PostgreSQL (IMP-029,
+IMP-030).
 
 The tables of mod_pubsub are the same in the schema for single domains and in the schema for several (`new_sql_schema`).
 """
@@ -9,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from smartfeeds.core.options import FormFields
-from smartfeeds.core.times import US_PER_S, within_years
+from smartfeeds.core.times import within_years
 from smartfeeds.errors import FeedError
+from smartfeeds.features.moving_in.ejabberd_dump import read_ejabberd_dump
 from smartfeeds.features.moving_in.ejabberd_values import (
     AFFILIATIONS,
     OTHER_STORAGE,
@@ -19,9 +21,10 @@ from smartfeeds.features.moving_in.ejabberd_values import (
     persists_items,
     read_options,
     subscribe_fields,
+    time_us,
 )
 from smartfeeds.features.moving_in.erlang_terms import Term, parse_term
-from smartfeeds.features.moving_in.foreign_database import ForeignRows, open_database, text_of_value
+from smartfeeds.features.moving_in.foreign_database import ForeignRows, is_database, open_database, text_of_value
 from smartfeeds.features.moving_in.moved import (
     MovedItem,
     MovedNode,
@@ -46,10 +49,15 @@ _SUBSCRIBE_OPTIONS: Final = "SELECT subid, opt_name, opt_value FROM pubsub_subsc
 _ITEMS: Final = "SELECT itemid, publisher, creation, modification, payload FROM pubsub_item WHERE nodeid = ?"
 
 
-def read_ejabberd_sql(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
-    """Yields the nodes of a service in a database, by name. Raises DocumentError if it cannot be read or is no database
-    of ejabberd, ConfigError for a host that is not in it.
+def read_ejabberd(source: str, host: str) -> Iterator[MovedNode | MovedProblem]:
+    """Yields the nodes of a service of ejabberd, from a dump of mnesia (`ejabberd_dump`), or from its database.
+
+    Raises DocumentError if the source cannot be read, ConfigError for a database of another kind, and for a host that
+    is not in the source.
     """
+    if not is_database(source):
+        yield from read_ejabberd_dump(source, host)
+        return
     with open_database(source) as rows:
         check_host("the database", host, [text_of_value(row[0]) for row in rows(_HOSTS)], OTHER_STORAGE)
         yield from personal_nodes(next(rows(_PERSONAL))[0])
@@ -110,4 +118,4 @@ def _time_us(value: object) -> int | None:
     if isinstance(value, int):
         return within_years(value)
     match = _TIME.fullmatch(text_of_value(value))
-    return (int(match[1]) * 1_000_000 + int(match[2])) * US_PER_S + int(match[3]) if match else None
+    return time_us(tuple(map(int, match.groups()))) if match else None

@@ -75,6 +75,8 @@ class MovedNode:
     problems: Sequence[MovedProblem] = ()
 
 
+# Receives what is left out while a node is written.
+Report = Callable[[MovedProblem], None]
 # A reader: the source is a path or the address of a database, the host the JID of the component. Raises DocumentError
 # if the source cannot be read, ConfigError for a wrong argument.
 MovedReader = Callable[[str, str], Iterator[MovedNode | MovedProblem]]

@@ -1,6 +1,5 @@
 """Options of a moved node as options of ours (IMP-063, IMP-067)."""
 
-from collections.abc import Callable
 from typing import Final
 
 from smartfeeds.core.kinds import decide_kind
@@ -16,13 +15,12 @@ from smartfeeds.core.options import (
     whole_number,
 )
 from smartfeeds.errors import FeedError
-from smartfeeds.features.moving_in.moved import MovedNode, MovedProblem
+from smartfeeds.features.moving_in.moved import MovedNode, MovedProblem, Report
 from smartfeeds.service.context import Policy
 
 _MAX_ITEMS: Final = f"{PUBSUB}max_items"
 _ACCESS_MODEL: Final = f"{PUBSUB}access_model"
 _EMPTY: Final[tuple[Values, ...]] = ((), ("",))
-Report = Callable[[MovedProblem], None]
 
 
 def moved_kind(policy: Policy, moved: MovedNode, *, has_items: bool, for_feed: bool) -> NodeKind:

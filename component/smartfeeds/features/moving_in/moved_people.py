@@ -3,7 +3,7 @@
 The source decides: what it names is stored as it says. What it does not name stays, unless the import is a mirror.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,13 +14,12 @@ from smartfeeds.core.suboptions import apply, takes_effect
 from smartfeeds.core.text import cut
 from smartfeeds.core.view import BARE, Order, canonical
 from smartfeeds.errors import FeedError
-from smartfeeds.features.moving_in.moved import MovedNode, MovedProblem, MovedSubscription
+from smartfeeds.features.moving_in.moved import MovedNode, MovedProblem, MovedSubscription, Report
 from smartfeeds.service.affiliations import AFFILIATIONS, OWNERS, set_affiliation
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.subscription_states import start_pushing
 from smartfeeds.store.base import ReadTx, WriteTx
 
-Report = Callable[[MovedProblem], None]
 _AFFILIATIONS: Final = {kind.value: kind for kind in Affiliation if kind is not Affiliation.NONE}
 _STATES: Final = {state.value: state for state in SubscriptionState if state is not SubscriptionState.NONE}
 _VIEW: Final = canonical(BARE)

@@ -19,7 +19,7 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.view import BARE, names_view
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.moving_in.moved import MovedNode, MovedProblem
+from smartfeeds.features.moving_in.moved import MovedNode, MovedProblem, Report
 from smartfeeds.features.moving_in.moved_items import ItemSpool, KeyedItem, fitted_payload
 from smartfeeds.features.moving_in.moved_options import moved_kind, moved_options
 from smartfeeds.features.moving_in.moved_people import (
@@ -111,7 +111,7 @@ async def move_node(
     return report
 
 
-def _once(report: NodeReport) -> Callable[[MovedProblem], None]:
+def _once(report: NodeReport) -> Report:
     """Returns the function that adds a problem to a report. A transaction that runs twice reports a problem once."""
 
     known = set(report.problems)

@@ -1,14 +1,14 @@
 """Nodes from the PostgreSQL database of sat-pubsub, which is also named Libervia Pubsub (IMP-040 to IMP-046)."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lxml import etree
 
 from smartfeeds.core.options import PUBSUB, FormFields
 from smartfeeds.core.stores import without_password
-from smartfeeds.core.times import EPOCH, US_PER_S
+from smartfeeds.core.times import EPOCH
 from smartfeeds.errors import ConfigError, DocumentError
 from smartfeeds.features.moving_in.foreign_database import POSTGRESQL, ForeignRows, open_database
 from smartfeeds.features.moving_in.moved import (
@@ -142,8 +142,7 @@ def _payload(data: str) -> bytes | None:
 
 
 def _time_us(time: datetime) -> int:
-    delta = time.astimezone(UTC) - EPOCH
-    return (delta.days * 86_400 + delta.seconds) * US_PER_S + delta.microseconds
+    return (time.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
 
 
 def _boolean(value: bool) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from features.moving_in.samples import HOST, ODD_NODE, loaded_samples
-from smartfeeds.features.moving_in.ejabberd import read_ejabberd
+from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd
 from smartfeeds.features.moving_in.moved import MovedItem, MovedNode
 from smartfeeds.features.moving_in.sat_pubsub import read_sat_pubsub
 from support.postgres import PostgresServer

@@ -13,7 +13,7 @@ import pytest
 from lxml import etree
 
 from features.moving_in.ejabberd_pubsub import MNESIA, SQL, EjabberdPubsub
-from smartfeeds.features.moving_in.ejabberd import read_ejabberd
+from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd
 from smartfeeds.features.moving_in.moved import MovedItem, MovedNode
 from smartfeeds.formats.payload import accept_payload
 from support.client import Client, log_in

@@ -8,8 +8,8 @@ import pytest
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
-from smartfeeds.features.demo.configuration import OWNER
 from smartfeeds.features.demo.serve import NODE, find_folder, prepare, replace_token
+from smartfeeds.features.demo.stage import OWNER
 from support.world import World
 
 

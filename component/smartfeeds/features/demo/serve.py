@@ -26,7 +26,7 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
-from smartfeeds.features.demo.configuration import OWNER, write_config
+from smartfeeds.features.demo.stage import OWNER, write_config
 from smartfeeds.local.process import HOST, LocalAccount, free_port, is_listening
 from smartfeeds.local.prosody import Prosody
 from smartfeeds.service.context import Context

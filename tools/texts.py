@@ -37,7 +37,7 @@ ERROR_MODULES = (
         PACKAGE / "service" / f"{name}.py"
         for name in (
             *("affiliations", "answers", "context", "managed_nodes", "node_people", "nodes", "placing"),
-            *("items", "pulls", "resources", "standing", "subscriptions"),
+            *("item_writes", "pulls", "resources", "standing", "subscriptions"),
         )
     ),
     *(PACKAGE / path for path in ("core/options.py", "formats/post.py")),
@@ -48,7 +48,7 @@ ERROR_MODULES = (
             *("accounts/tokens.py", "administration/http.py"),
             *("accounts/resources.py", "administration/tables.py"),
             *("administration/pages.py", "administration/plots.py", "authoring/editor.py", "authoring/requests.py"),
-            *("authoring/parts.py", "authoring/uploads.py", "conflicts/http.py", "conflicts/requests.py"),
+            *("authoring/form_parts.py", "authoring/uploads.py", "conflicts/http.py", "conflicts/requests.py"),
         )
     ),
 )

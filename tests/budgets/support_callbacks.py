@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from budgets.support_http import DOMAIN, OWNER, Counts, HttpWork, PageWork, counting, http_work, publish
-from smartfeeds.features.callbacks.results import DeliveryResults
+from smartfeeds.features.callbacks.last_deliveries import DeliveryResults
 from smartfeeds.service.requests import CreateNode
 from support.waiting import block_until
 
@@ -134,7 +134,7 @@ async def callback_work(
     """
     monkeypatch.setattr("smartfeeds.features.callbacks.consumers.STARTS", MANY)
     monkeypatch.setattr("smartfeeds.delivery.dispatcher.MARKS_FLUSH_S", 3_600.0)
-    monkeypatch.setattr("smartfeeds.features.callbacks.results.FLUSH_S", 3_600.0)
+    monkeypatch.setattr("smartfeeds.features.callbacks.last_deliveries.FLUSH_S", 3_600.0)
     monkeypatch.setattr("smartfeeds.delivery.lane.SLOW_S", 3_600.0)
     settings = {"allowed_networks": ["127.0.0.0/8"], "requests_per_minute": 10_000}
     subscribers = PlayedSubscribers()

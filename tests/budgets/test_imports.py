@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-# Colours and tables for terminals, look-ups of names that `net.names` does, and the other engine.
+# Colours and tables for terminals, look-ups of names that `net.resolver` does, and the other engine.
 NEVER = {"rich", "pygments", "aiodns", "pycares", "psycopg"}
 # With the first page for readers, or the first text in Markdown.
 LATER = {"jinja2", "nh3", "segno", "markdown_it"}

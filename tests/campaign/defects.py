@@ -13,7 +13,7 @@ from smartfeeds.features.cluster.lock_session import LockSession
 from smartfeeds.features.cluster.shards import Members
 from smartfeeds.features.mirrors import mirror, mirror_state
 from smartfeeds.features.polling import source_import
-from smartfeeds.service import importing, items, publishing, pulls
+from smartfeeds.service import importing, item_writes, publishing, pulls
 from smartfeeds.service.context import Context
 from smartfeeds.store import sqlite
 from smartfeeds.store.base import ReadTx, Work
@@ -40,7 +40,7 @@ def keys_from_clock() -> None:
     def next_key(_last_us: int, requested_us: int) -> int:
         return requested_us
 
-    for module in (items, publishing, importing, source_import):
+    for module in (item_writes, publishing, importing, source_import):
         module.next_key = next_key  # type: ignore[attr-defined]
 
 

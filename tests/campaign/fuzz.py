@@ -15,7 +15,7 @@ from campaign import fuzz_files
 from campaign.fuzz_target import Target
 from campaign.pieces import Piece, Task, judged
 from campaign.report import INPUTS
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.app.site import feed_forms
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.position import canonical_cursor, is_canonical, parse_cursor, parse_position

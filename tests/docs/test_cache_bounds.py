@@ -8,7 +8,7 @@ from pathlib import Path
 
 from smartfeeds.features.documents import http as documents
 from smartfeeds.features.pages import feed_page, image_requests, river_page, writer
-from smartfeeds.http import encode, feeds, lists
+from smartfeeds.http import encode, feed_list, feeds
 from smartfeeds.service import scans
 from smartfeeds.store import sqlite
 
@@ -22,7 +22,7 @@ HTTP_CACHES = {
     "web pages of items": writer.CACHE_BYTES,
     "items in web pages of feeds": feed_page.CACHE_BYTES,
     "items in the river": river_page.CACHE_BYTES,
-    "lists of all feeds": lists.CACHE_BYTES + documents.CACHE_BYTES,
+    "lists of all feeds": feed_list.CACHE_BYTES + documents.CACHE_BYTES,
     "images of other hosts": image_requests.CACHE_BYTES,
 }
 SCANS = {"scans of feeds for filtered views": scans.SCANS_BYTES}
@@ -56,4 +56,4 @@ def test_all_caches_together_have_a_small_bound() -> None:
 def test_every_cache_by_bytes_has_a_row() -> None:
     """[CAM-012]"""
     makers = {path.stem for path in PACKAGE.rglob("*.py") if re.search(r"= ByteCache\(", path.read_text("utf-8"))}
-    assert makers == {"encode", "feed_page", "feeds", "http", "image_requests", "lists", "river_page", "writer"}
+    assert makers == {"encode", "feed_page", "feeds", "http", "image_requests", "feed_list", "river_page", "writer"}

@@ -14,7 +14,7 @@ from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.local.process import free_port
 from smartfeeds.store.base import WriteTx
-from smartfeeds.store.files import BUFFER_BYTES
+from smartfeeds.store.file_folder import BUFFER_BYTES
 from support.prefetching import podcast
 from support.process import ServiceProcess
 from support.service import stored_service

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import FeedError
 from smartfeeds.service.importing import import_document

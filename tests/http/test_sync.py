@@ -13,7 +13,7 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.core.token import TokenScope
 from smartfeeds.http.complete import CompleteFeeds
 from smartfeeds.service.requests import FeedPage, PullFeed
-from smartfeeds.sync.documents import FeedReader, PieceKind
+from smartfeeds.sync.document_reader import FeedReader, PieceKind
 from smartfeeds.sync.sharing import (
     BEGINNING,
     FollowStep,

@@ -5,14 +5,14 @@ from xml.sax.saxutils import escape, quoteattr
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.filters import EntryMeta
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.payload import accept_payload, complete_entry, repaired_entry, shape_of
 from smartfeeds.formats.plain import html_text
 from support.effort import runs

@@ -11,13 +11,13 @@ from lxml import etree
 
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
-from smartfeeds.sync.documents import FeedReader
+from smartfeeds.sync.document_reader import FeedReader
 from smartfeeds.sync.feedsync import FEEDSYNC, is_subsumed
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.merging import Dialect, Outcome, difference, merge, newer_of
-from smartfeeds.sync.outline import WinnerSide, merge_trees, parents_of, walk
 from smartfeeds.sync.record import Edit, Version
 from smartfeeds.sync.sse import SSE
+from smartfeeds.sync.trees import WinnerSide, merge_trees, parents_of, walk
 from smartfeeds.sync.writing import write_item
 from support.effort import runs
 from support.sync import parse_item

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.opml import MAX_LEVELS
 from smartfeeds.sync.moves import FeedOutline, MoveStep, OutlineRow
-from smartfeeds.sync.outline import ROOT, parents_of
 from smartfeeds.sync.places import Place
+from smartfeeds.sync.trees import ROOT, parents_of
 
 IDS = "abcdefgh"
 MOVES = st.tuples(

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import opml
 from smartfeeds.formats.opml import (

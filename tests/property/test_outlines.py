@@ -2,7 +2,7 @@
 
 from smartfeeds.sync.joining import JoinReport
 from smartfeeds.sync.merging import Outcome
-from smartfeeds.sync.outlines import merge_outlines, read_sync_outline, write_sync_outline
+from smartfeeds.sync.sync_outline import merge_outlines, read_sync_outline, write_sync_outline
 from support.effort import runs
 
 NS = "https://www.microsoft.com/schemas/rss/sse"

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.formats.atom_feed import FeedHead

@@ -22,7 +22,7 @@ from psycopg import sql
 
 import smartfeeds
 from smartfeeds.core.consumers import PUSH, Consumer, Failure, SentBatch
-from smartfeeds.core.files import FeedFile
+from smartfeeds.core.feed_files import FeedFile
 from smartfeeds.core.model import (
     Affiliation,
     Edge,

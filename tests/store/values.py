@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable
 
-from smartfeeds.core.files import FeedFile, file_id_of
+from smartfeeds.core.feed_files import FeedFile, file_id_of
 from smartfeeds.core.filters import EntryMeta, entry_facets
 from smartfeeds.core.model import Item, Node, NodeKind, Subscription, SubscriptionState
 from smartfeeds.core.options import NodeOptions

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
-from smartfeeds.core.files import FeedFile, extension_of
+from smartfeeds.core.feed_files import FeedFile, extension_of
 from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.limits import Quota
 from smartfeeds.core.token import TokenScope

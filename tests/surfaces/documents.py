@@ -9,7 +9,7 @@ from typing import Final
 
 from click.testing import CliRunner
 
-from smartfeeds.app.documents import FORMATS
+from smartfeeds.app.formats import FORMATS
 from smartfeeds.cli import main
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import US_PER_S

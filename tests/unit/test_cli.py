@@ -18,15 +18,15 @@ import pytest
 from rich.console import Console
 
 from smartfeeds.app.config import load
-from smartfeeds.app.documents import read_document
-from smartfeeds.cli import documents, main, reading
+from smartfeeds.app.formats import read_document
+from smartfeeds.cli import import_export, main, reading
 from smartfeeds.cli.run import _status_file
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.console import EXIT_TEXTS, Exit, exit_code
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
 from smartfeeds.formats.document_format import FeedExport
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.terminal import progress_bar
 from support.shell import Run, commands
 
@@ -148,7 +148,7 @@ def test_export_holds_a_slice_at_a_time_and_writes_beside_the_event_loop(
     Path("news.xml").write_text(f'<feed xmlns="http://www.w3.org/2005/Atom">{entries}</feed>')
     ready("import", "news.xml", "--node", "news")
     steps: list[str] = []
-    read_slice = documents._slice
+    read_slice = import_export._slice
 
     def read(*arguments: Any, **keywords: Any) -> list[Item]:
         found = read_slice(*arguments, **keywords)
@@ -159,9 +159,9 @@ def test_export_holds_a_slice_at_a_time_and_writes_beside_the_event_loop(
         assert threading.current_thread() is not threading.main_thread()
         steps.extend(f"took {item.id[-1]}" for item in job.items)
 
-    monkeypatch.setattr(documents, "CHUNK", 2)
-    monkeypatch.setattr(documents, "_slice", read)
-    monkeypatch.setattr(documents, "write_out", write)
+    monkeypatch.setattr(import_export, "CHUNK", 2)
+    monkeypatch.setattr(import_export, "_slice", read)
+    monkeypatch.setattr(import_export, "write_out", write)
     told = ready("export", "--node", "news", "--to", "atom", "--output", "out.xml").stderr
 
     wanted = "read 2, took 4, took 3, read 2, took 2, took 1, read 1, took 0, read 0"
@@ -187,7 +187,7 @@ def test_export_that_cannot_go_on_leaves_no_file(ready: Run, monkeypatch: pytest
     def fail(*_arguments: Any, **_keywords: Any) -> list[Item]:
         raise StoreError("the disk is gone")
 
-    monkeypatch.setattr(documents, "_slice", fail)
+    monkeypatch.setattr(import_export, "_slice", fail)
     result = ready("export", "--node", "news", "--to", "atom", "--output", "out.xml", code=Exit.STORE)
 
     assert "the disk is gone" in result.stderr

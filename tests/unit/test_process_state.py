@@ -63,7 +63,7 @@ STATES = of_features("STATES") | {
     "http.byte_cache.ByteCache": LOCAL,  # the classes that have one are below
     "http.encode.Encoder": PAGES,
     "http.feeds.Feeds": PAGES,
-    "http.lists.Lists": Checked(f"{CACHES}::test_whole_list_is_kept_for_ten_seconds"),
+    "http.feed_list.Lists": Checked(f"{CACHES}::test_whole_list_is_kept_for_ten_seconds"),
     "http.changes.Changes": LOCAL,
     "core.limits.Quota": Bound("uploads"),
     "http.server.HttpListener": Bound("`http.connections`"),
@@ -71,7 +71,7 @@ STATES = of_features("STATES") | {
     "http.waiting.HeldPulls": LOCAL,  # PG-079: notices of other processes end them
     "net.limiter.HostLimiter": HOSTS,
     "net.limiter._Host": HOSTS,
-    "net.names.NameCache": LOCAL,
+    "net.resolver.NameCache": LOCAL,
     "push.audience.AudienceCache": Checked(f"{CACHES}::test_audience_follows_what_another_process_changes"),
     "push.bounces.Bounces": Bound("bounces"),
     "recent.RecentEvents": LOCAL,
@@ -101,7 +101,7 @@ STATES = of_features("STATES") | {
     "xmpp.ordering.RequestOrder": LOCAL,
     "xmpp.ordering._Lane": LOCAL,
     "xmpp.outbox.Outbox": LOCAL,
-    "xmpp.requests.Requests": LOCAL,  # PG-072: ids name the process, and responses are passed on
+    "xmpp.pending_iqs.Requests": LOCAL,  # PG-072: ids name the process, and responses are passed on
     "xmpp.tasks.Tasks": LOCAL,
     "xmpp.turns.StanzaTurns": LOCAL,
     "xmpp.turns._Sender": LOCAL,

@@ -42,7 +42,7 @@ from smartfeeds.service.feeds import Finish
 from smartfeeds.service.requests import Answer, Publish, Request
 from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.service.web_documents import remove_unread_documents
-from smartfeeds.store.files import FileFolder
+from smartfeeds.store.file_folder import FileFolder
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.telemetry import (

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from smartfeeds.app.config import Settings
-from smartfeeds.app.documents import FORMATS
+from smartfeeds.app.formats import FORMATS
 from smartfeeds.app.sides import all_resources
 from smartfeeds.core.ip_addresses import parse_networks
 from smartfeeds.features import FEATURES

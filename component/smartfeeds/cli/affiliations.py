@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option
-from smartfeeds.cli.lists import print_list
+from smartfeeds.cli.list_commands import print_list
 from smartfeeds.cli.offline import operator, read_offline, run_offline
 from smartfeeds.console import print_out
 from smartfeeds.core.model import Affiliation

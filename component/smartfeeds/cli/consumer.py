@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from smartfeeds.cli.common import config_option, json_option
-from smartfeeds.cli.lists import print_list
+from smartfeeds.cli.list_commands import print_list
 from smartfeeds.cli.offline import run_offline, write_offline
 from smartfeeds.console import Commands, print_out
 from smartfeeds.core.text import counted

@@ -8,7 +8,7 @@ import click
 
 from smartfeeds.cli.affiliations import affiliations, allow, deny
 from smartfeeds.cli.common import config_option, json_option, yes_option
-from smartfeeds.cli.lists import print_list
+from smartfeeds.cli.list_commands import print_list
 from smartfeeds.cli.offline import actor_of, operator, read_offline, run_offline
 from smartfeeds.console import Commands, print_json, print_out
 from smartfeeds.core.model import NO_LIMIT, Node, NodeKind

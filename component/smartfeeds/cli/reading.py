@@ -11,12 +11,12 @@ from typing import BinaryIO, cast
 
 import click
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.errors import ConfigError, DocumentError, DocumentFormatError, FeedError, FormatError
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS, is_base
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.sync.documents import HEAD_BYTES, FeedFormat, form_of
+from smartfeeds.sync.document_reader import HEAD_BYTES, FeedFormat, form_of
 
 # A path of a document; "-" is standard input.
 DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)

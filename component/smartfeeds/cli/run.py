@@ -25,7 +25,7 @@ with hidden("rich", "greenlet"):
 
 from smartfeeds.app.config import Settings
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings, refuse_devices
-from smartfeeds.cli.files import whole_file
+from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import Exit, exit_failed_if, print_json, print_out, run_async
 from smartfeeds.errors import ConfigError, SmartfeedsError, UnknownOutcomeError
 from smartfeeds.store.engine import TransientError
@@ -95,8 +95,8 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop)
-    # slixmpp would import them to colour stanzas and to look up servers, aiohttp to look up hosts (`net.names` does).
-    # The start is in it, because it imports aiohttp if the service has pages.
+    # slixmpp would import them to colour stanzas and to look up servers, aiohttp to look up hosts, which `net.resolver`
+    # does. The start is in it, because it imports aiohttp if the service has pages.
     with hidden("pygments", "aiodns"):
         # Loading modules leaves no garbage; collections during it are an eighth of the time of a start.
         gc.disable()

@@ -9,13 +9,13 @@ from typing import BinaryIO, TypeVar
 
 import click
 
-from smartfeeds.app.documents import FORMATS
+from smartfeeds.app.formats import FORMATS
 from smartfeeds.cli.common import output_option
-from smartfeeds.cli.files import whole_file
+from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import SHOWN_LINES, exit_failed_if, print_err, print_json, print_lines
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.document_format import FeedExport
-from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument
+from smartfeeds.formats.feed_document import NO_DOCUMENT, FeedDocument
 
 _MORE = "--json lists all of them"
 Command = TypeVar("Command", bound=Callable[..., object])

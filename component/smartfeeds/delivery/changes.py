@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from smartfeeds.errors import NewerSchemaError, StoreError
-from smartfeeds.service.documents import version_of
+from smartfeeds.service.feed_pages import version_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.telemetry import UNANNOUNCED_CHANGES
 

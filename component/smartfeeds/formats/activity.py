@@ -15,7 +15,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import DocumentFormat, Reader, whole
 from smartfeeds.formats.entry import ACTIVITY_NS, NO_TEXT, Entry, EntryLink, EntrySource, Person, read_entry
-from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
+from smartfeeds.formats.feed_document import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
 from smartfeeds.formats.links import resolve

@@ -20,8 +20,8 @@ from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.formats.atom_feed import write_feed
 from smartfeeds.formats.dates import parse_date, read_date
 from smartfeeds.formats.document_format import DocumentFormat, Drafts, FeedExport, Reader
+from smartfeeds.formats.feed_document import LEFT_REASON, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.growth import MAX_INHERITED_BYTES, check_size
-from smartfeeds.formats.items import LEFT_REASON, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import base_of, rebase, resolve
 from smartfeeds.formats.modules import complete_from_modules
 from smartfeeds.formats.namespaces import ATOM03_NS

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import digest_id
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.feed_document import ImportedItem
 from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.xml import Element, new_element, parse_stored
 

@@ -1,6 +1,6 @@
 """The type of a format of documents. Each format is one value, in the module of the format, with a line in a table.
 
-The kernel has a table (`kernel_formats`), and so may each feature. `app.documents` joins them.
+The kernel has a table (`kernel_formats`), and so may each feature. `app.formats` joins them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from smartfeeds.core.model import Item
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument
+from smartfeeds.formats.feed_document import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument
 from smartfeeds.formats.json_text import Json, JsonObject
 from smartfeeds.formats.representation import Representation
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS

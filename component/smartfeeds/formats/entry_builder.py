@@ -7,8 +7,8 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.dates import read_date, unread_date
+from smartfeeds.formats.feed_document import ItemDraft
 from smartfeeds.formats.growth import check_size
-from smartfeeds.formats.items import ItemDraft
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, new_element, parse_stored
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from smartfeeds.core.model import Node
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_feed
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
+from smartfeeds.formats.feed_reader import read_feed
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.rss import PAGES
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS, NO_CHANNEL, Channel, OwnCloud

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from smartfeeds.core.text import FORBIDDEN, is_xml_text
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry_builder import EntryBuilder
-from smartfeeds.formats.items import LEFT_REASON, ItemDraft, SkippedItem
+from smartfeeds.formats.feed_document import LEFT_REASON, ItemDraft, SkippedItem
 from smartfeeds.formats.json_text import Json, JsonObject
 
 

@@ -12,8 +12,8 @@ from smartfeeds.core.text import escape
 from smartfeeds.core.urls import harmless
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import Entry, EntryText
+from smartfeeds.formats.feed_document import FormatLoss
 from smartfeeds.formats.html_links import has_relative
-from smartfeeds.formats.items import FormatLoss
 
 
 class _Part(NamedTuple):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from smartfeeds.core.files import media_type_of
+from smartfeeds.core.feed_files import media_type_of
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom

@@ -22,7 +22,7 @@ from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.document_format import DocumentFormat, Drafts, FeedExport, Reader
 from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, read_entry
 from smartfeeds.formats.entry_builder import EntryBuilder
-from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem
+from smartfeeds.formats.feed_document import FeedDraft, FormatLoss, ItemDraft, SkippedItem
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.losses import EntryPart, losses_of, lost_of
 from smartfeeds.formats.opml import (

@@ -18,8 +18,8 @@ from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.balancing import with_known_tags
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.entry_builder import EntryBuilder
+from smartfeeds.formats.feed_document import FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.growth import check_scope
-from smartfeeds.formats.items import FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import is_uri, rebase, resolve
 from smartfeeds.formats.modules import complete_from_modules, is_whole_text
 from smartfeeds.formats.namespaces import RDF_NS

@@ -32,7 +32,7 @@ from smartfeeds.formats.entry import (
     has_more,
     read_entry,
 )
-from smartfeeds.formats.items import FormatLoss, WrittenDocument
+from smartfeeds.formats.feed_document import FormatLoss, WrittenDocument
 from smartfeeds.formats.links import is_absolute, resolve, resolve_uri
 from smartfeeds.formats.losses import EntryPart, icon_losses, losses_of, lost_of
 from smartfeeds.formats.payload import Payload, payload_of

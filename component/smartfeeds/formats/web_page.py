@@ -14,11 +14,11 @@ from lxml import etree
 
 from smartfeeds.errors import FormatError
 from smartfeeds.formats import atom
-from smartfeeds.formats.documents import collected
 from smartfeeds.formats.encodings import utf8_page
 from smartfeeds.formats.entry_builder import EntryBuilder
+from smartfeeds.formats.feed_document import FeedDocument, FeedDraft, ItemDraft, SkippedItem, each
+from smartfeeds.formats.feed_reader import collected
 from smartfeeds.formats.html_page import parse_page
-from smartfeeds.formats.items import FeedDocument, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.json_text import Json
 from smartfeeds.formats.links import is_uri, rebase, resolve

@@ -25,7 +25,7 @@ from smartfeeds.http.page_writer import PageWriter
 from smartfeeds.http.queries import read_flag
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.items import item_tag
+from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown
 
 ITEM_CONTENT: Content = {n.ATOM.bare_type: {"type": "string"}, n.JSON.bare_type: ref("Item")}

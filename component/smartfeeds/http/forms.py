@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from smartfeeds.core.urls import list_path
 from smartfeeds.formats.document_format import DocumentFormat
-from smartfeeds.formats.items import ItemDraft, SkippedItem
+from smartfeeds.formats.feed_document import ItemDraft, SkippedItem
 from smartfeeds.formats.json_text import JsonObject
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http import negotiation as n

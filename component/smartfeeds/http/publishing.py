@@ -24,7 +24,7 @@ from smartfeeds.http.queries import read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.drafts import PayloadDraft, draft_of
-from smartfeeds.service.items import item_tag
+from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.placing import MoveItem
 from smartfeeds.service.requests import (
     DeleteNode,

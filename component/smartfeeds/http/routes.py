@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smartfeeds.core import urls
-from smartfeeds.http import entries, feeds, health, lists, openapi, publishing, requirements
+from smartfeeds.http import entries, feed_list, feeds, health, openapi, publishing, requirements
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.router import Handler
@@ -17,7 +17,7 @@ class Handlers:
     """The objects that hold the handlers. `pull` chooses between a page, an event stream and a complete feed."""
 
     pull: Handler
-    lists: lists.Lists
+    lists: feed_list.Lists
     entries: entries.Entries
     publishing: publishing.Publishing
     requirements: requirements.Requirements
@@ -27,10 +27,10 @@ class Handlers:
 
 # fmt: off
 TABLE: tuple[Route[Handlers], ...] = (
-    Route("GET", "/feeds", "feeds", lists.LIST_REDIRECT, lambda _: lists.redirect),
-    Route("GET", "/feeds/", "feeds", lists.LIST, lambda h: h.lists.get),
-    Route("GET", "/feeds.json", "feeds", lists.list_document(n.JSON, lists.PARAMETERS[n.JSON]), lambda h: h.lists.get),
-    Route("GET", "/feeds.opml", "feeds", lists.list_document(n.OPML, lists.PARAMETERS[n.OPML]), lambda h: h.lists.get),
+    Route("GET", "/feeds", "feeds", feed_list.LIST_REDIRECT, lambda _: feed_list.redirect),
+    Route("GET", "/feeds/", "feeds", feed_list.LIST, lambda h: h.lists.get),
+    Route("GET", "/feeds.json", "feeds", feed_list.JSON_LIST, lambda h: h.lists.get),
+    Route("GET", "/feeds.opml", "feeds", feed_list.OPML_LIST, lambda h: h.lists.get),
     Route("GET", "/feeds/{name}/", "feed", feeds.PULL, lambda h: h.pull),
     Route("PUT", "/feeds/{name}/", "feed", publishing.CREATE_FEED, lambda h: h.publishing.create_feed),
     Route("DELETE", "/feeds/{name}/", "feed", publishing.DELETE_FEED, lambda h: h.publishing.delete_feed),

@@ -14,8 +14,8 @@ from smartfeeds.http.authentication import Authenticator, NobodyKnown
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import FeedLinks
+from smartfeeds.http.feed_list import GetList
 from smartfeeds.http.forms import FeedForm, FeedForms
-from smartfeeds.http.lists import GetList
 from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.page_writer import NoPages, PageWriter

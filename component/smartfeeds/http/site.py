@@ -9,12 +9,12 @@ from smartfeeds.core.limits import Quota
 from smartfeeds.http.calls import CallReader
 from smartfeeds.http.changes import Changes
 from smartfeeds.http.complete import CompleteFeeds
-from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
+from smartfeeds.http.feed_documents import document_writers
+from smartfeeds.http.feed_list import Lists
 from smartfeeds.http.feeds import FeedReading, Feeds, FeedWriting
 from smartfeeds.http.health import Health
-from smartfeeds.http.lists import Lists
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.requirements import Requirements

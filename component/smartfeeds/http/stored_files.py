@@ -15,7 +15,7 @@ from urllib.parse import quote
 import structlog
 from aiohttp import web
 
-from smartfeeds.core.files import OCTETS, SHOWN_TYPES, FeedFile, is_shown
+from smartfeeds.core.feed_files import OCTETS, SHOWN_TYPES, FeedFile, is_shown
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.token import TokenScope
@@ -51,7 +51,7 @@ def file_operation(name: str, summary: str) -> Operation:
 
 
 class StoredFiles(Protocol):
-    """A folder of files under their digests; see `store.files.FileFolder`."""
+    """A folder of files under their digests; see `store.file_folder.FileFolder`."""
 
     async def open(self, digest: str) -> IO[bytes] | None:
         """A stored file for reading, None if it is missing. Raises StoreError."""

@@ -21,7 +21,7 @@ from smartfeeds.net.bodies import ENCODINGS, Body, BodyError
 from smartfeeds.net.fetch import FetchError, FetchLimits, Hop, Response, Sender
 from smartfeeds.net.headers import charset_of, echoed, header_fault, headers_of
 from smartfeeds.net.limiter import HostLimiter, HostPausedError
-from smartfeeds.net.names import KEPT_S
+from smartfeeds.net.resolver import KEPT_S
 from smartfeeds.net.session import REDIRECTS, GuardedSession, fault_of, target_of, web_url
 
 _NOT_MODIFIED: Final = 304

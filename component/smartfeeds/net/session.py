@@ -34,7 +34,7 @@ from smartfeeds.core.text import one_line
 from smartfeeds.net.addresses import RefusedAddressError, guarded_socket
 from smartfeeds.net.headers import PARSER_LIMITS, parser_fault
 from smartfeeds.net.limiter import retry_after_s
-from smartfeeds.net.names import NameCache
+from smartfeeds.net.resolver import NameCache
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SHOWN_CHARACTERS: Final = 200

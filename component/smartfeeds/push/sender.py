@@ -46,7 +46,7 @@ from smartfeeds.push.frames import (
 from smartfeeds.push.side import Interest, PushSide
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.items import reap
+from smartfeeds.service.item_writes import reap
 from smartfeeds.service.subscription_states import REFUSAL, REQUEST, STATE
 
 RETRY_S = 1.0  # how long a delivery waits after its events could not be removed

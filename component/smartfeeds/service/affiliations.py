@@ -9,7 +9,7 @@ from smartfeeds.core.model import Affiliation, KeyRange, Node, SubscriptionState
 from smartfeeds.core.text import without_forbidden
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, governor_of, locate_for, recipient_access
-from smartfeeds.service.lists import PagedList, listing_of, number, page_of, shown_bytes
+from smartfeeds.service.paged_lists import PagedList, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,

@@ -6,7 +6,7 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Node, Subscription, SubscriptionState
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, is_admin, locate_for
-from smartfeeds.service.lists import listed_bytes
+from smartfeeds.service.paged_lists import listed_bytes
 from smartfeeds.service.pulls import fitting
 from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Request
 from smartfeeds.service.subscription_states import change_state, of_jid, owned_node, send_request

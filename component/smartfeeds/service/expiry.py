@@ -12,7 +12,7 @@ from functools import partial
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, NodeState, Slice
 from smartfeeds.core.view import BARE
 from smartfeeds.service.context import Context, OverdueItems, find_overdue
-from smartfeeds.service.items import remove_item
+from smartfeeds.service.item_writes import remove_item
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, WriteTx

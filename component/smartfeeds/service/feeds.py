@@ -22,7 +22,7 @@ from smartfeeds.service import (
     authorization,
     consumer_requests,
     discovery,
-    documents,
+    feed_pages,
     hooks,
     managed_nodes,
     nodes,
@@ -57,7 +57,7 @@ INDEX_TRIES = 8
 
 _READS: dict[type[requests.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
     requests.Pull: ("pull", pulls.pull),
-    requests.PullFeed: ("pull_feed", documents.pull_feed),
+    requests.PullFeed: ("pull_feed", feed_pages.pull_feed),
     requests.GetItem: ("get_item", pulls.get_item),
     requests.GetConfiguration: ("get_configuration", nodes.get_configuration),
     requests.GetDefaultConfiguration: ("get_default_configuration", nodes.get_default),

@@ -19,11 +19,11 @@ from smartfeeds.core.text import is_language_tag
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.formats.atom import id_and_updated
 from smartfeeds.formats.feed_details import dump_details, load_details
-from smartfeeds.formats.items import FeedDocument, ImportedItem, dates_of
+from smartfeeds.formats.feed_document import FeedDocument, ImportedItem, dates_of
 from smartfeeds.formats.payload import repaired_entry, with_uris
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.items import next_key
+from smartfeeds.service.item_writes import next_key
 from smartfeeds.service.nodes import add_node, change_options
 from smartfeeds.service.publishing import bury, store_item
 from smartfeeds.service.steps import IndexFirst

@@ -9,7 +9,7 @@ from smartfeeds.core.times import format_second
 from smartfeeds.core.urls import ADMIN_FEEDS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, expired_count, is_admin, locate_for
-from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
+from smartfeeds.service.paged_lists import PagedList, listed_bytes, number, page_of
 from smartfeeds.service.requests import Answer, CreateNode, NodeCreated, NodeRequest
 from smartfeeds.service.resources import (
     Action,

@@ -16,12 +16,12 @@ from smartfeeds.formats.atom import ID, UPDATED, derived_id, digest_id, named_by
 from smartfeeds.formats.payload import Payload, carried, complete_entry, means_the_same, payload_of
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.drafts import LEFT_FAULT
-from smartfeeds.service.items import ItemState, write_state
+from smartfeeds.service.item_writes import ItemState, write_state
 from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.arriving import passed_through
 from smartfeeds.sync.copies import copied_counter, is_unbound_copy, settle_copy
-from smartfeeds.sync.documents import FeedFormat
+from smartfeeds.sync.document_reader import FeedFormat
 from smartfeeds.sync.erasure import AUTHOR, erased_mark, share_marks, without_erased
 from smartfeeds.sync.feedsync import FEEDSYNC, known_sequences
 from smartfeeds.sync.markup import SyncItem, without_sync

@@ -13,7 +13,7 @@ from smartfeeds.core.view import BARE, MARKS, from_canonical, names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, LocatedNode, admits, find, locate_for, lock_located
 from smartfeeds.service.expiry import drop_oldest
-from smartfeeds.service.items import retire
+from smartfeeds.service.item_writes import retire
 from smartfeeds.service.requests import (
     Configuration,
     Configure,

@@ -12,14 +12,14 @@ from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.opml import OPML_NS
 from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_located
-from smartfeeds.service.items import check_expected, item_tag, write_state
+from smartfeeds.service.item_writes import check_expected, item_tag, write_state
 from smartfeeds.service.requests import Answer, ItemPrecondition, NodeRequest, Published
 from smartfeeds.service.syncing import EDITED_SYNC_BYTES, editor, read_shared, state_of
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.moves import FeedOutline, MoveStep, OutlineRow
-from smartfeeds.sync.outline import ROOT
 from smartfeeds.sync.places import Place, place_of, with_place
 from smartfeeds.sync.sse import SSE
+from smartfeeds.sync.trees import ROOT
 
 # A move, and a list that drives sources, reads the whole outline.
 MAX_OUTLINE: Final = 10_000

@@ -40,7 +40,7 @@ from smartfeeds.service.context import (
     no_such_node,
 )
 from smartfeeds.service.drafts import NO_PAYLOAD, PayloadDraft
-from smartfeeds.service.items import check_expected, item_tag, next_key, remove_item, write_state
+from smartfeeds.service.item_writes import check_expected, item_tag, next_key, remove_item, write_state
 from smartfeeds.service.merging import IncomingItem, merge_item
 from smartfeeds.service.nodes import add_node, configure_empty_feed
 from smartfeeds.service.requests import EmptyResult, Publish, Published, Purge, PurgeBegun, Retract

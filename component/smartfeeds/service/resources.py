@@ -1,7 +1,8 @@
 """Lists of things, each described once: its columns, how a page of it is read, and what users do with its entries.
 
-What users see derives from a `Resource`: the ad-hoc commands (`xmpp.resources`), the route (`http.resources`), the
-table of the web administration, and the list of the command line (`cli.lists`). A list is where it has texts for.
+The views of a list derive from its `Resource`: the ad-hoc commands (`xmpp.resources`), the route (`http.resources`),
+the table of the web administration, and the list of the command line (`cli.list_commands`). A list has a view if it has
+texts for it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

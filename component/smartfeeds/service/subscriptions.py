@@ -25,7 +25,7 @@ from smartfeeds.core.view import View, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context, LocatedNode, locate_for, recipient_access
-from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
+from smartfeeds.service.paged_lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (
     EmptyResult,
     GetDefaultSubscribeOptions,

@@ -24,7 +24,7 @@ from smartfeeds.formats.atom import DIGEST_PREFIX, departed, digest_id, with_chi
 from smartfeeds.formats.payload import Payload, carried
 from smartfeeds.service.context import Context
 from smartfeeds.service.damage import without_content
-from smartfeeds.service.items import ItemState
+from smartfeeds.service.item_writes import ItemState
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.copies import CopyOrigin, as_copy
 from smartfeeds.sync.feedsync import FEEDSYNC

@@ -482,7 +482,7 @@ CREATE TABLE arrival (
 
 CREATE INDEX arrival_at ON arrival (at_us);
 
--- Files of feeds; the bytes are in the folder beside the database, under digest (store/files.py). unused_us: since when
+-- Files of feeds; the bytes are in the folder beside the database, under digest (store/file_folder.py). unused_us: since when
 -- no item of the feed refers to the file, NULL while one does.
 CREATE TABLE file (
     node_no BIGINT NOT NULL REFERENCES node (node_no),
@@ -561,7 +561,7 @@ ALTER TABLE subscription ALTER node_no SET (n_distinct = -0.5);
 ALTER TABLE item ALTER node_no SET (n_distinct = -0.5);
 
 -- Full text: a document for each version, with its words and facets. document is item_no * 32 + the number of the version,
--- the present one being the last. Tokens are plain ASCII (store/tokens.py), because to_tsvector splits words otherwise than
+-- the present one being the last. Tokens are plain ASCII (store/index_tokens.py), because to_tsvector splits words otherwise than
 -- core.text.words.
 CREATE TABLE word (
     document BIGINT NOT NULL PRIMARY KEY,

@@ -13,9 +13,9 @@ from functools import partial
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.view import NO_TRAITS, Order, Traits, View, version_traits
 from smartfeeds.core.word_search import searcher
+from smartfeeds.store.index_tokens import index_tokens
 from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.rows import NOWHERE
-from smartfeeds.store.tokens import index_tokens
 from smartfeeds.store.versions import VERSION_TEXT
 
 # A larger node waits for its index: the numbers of its items alone would exceed the memory of all scans.

@@ -1,6 +1,6 @@
-"""Files of feeds in SQL, and which items refer to them (`core.files`)."""
+"""Files of feeds in SQL, and which items refer to them (`core.feed_files`)."""
 
-from smartfeeds.core.files import MARK, FeedFile, file_ids
+from smartfeeds.core.feed_files import MARK, FeedFile, file_ids
 from smartfeeds.core.model import Item
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import FILE, FILE_USE

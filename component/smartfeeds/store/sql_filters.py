@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from smartfeeds.core.model import Edge
 from smartfeeds.core.view import ANYTHING, Order, Traits, View
 from smartfeeds.store.engine import Direction, Engine
+from smartfeeds.store.index_tokens import index_tokens
 from smartfeeds.store.rows import KEYS, digest
 from smartfeeds.store.sql_tables import LOOK_UP_EACH
-from smartfeeds.store.tokens import index_tokens
 
 Facets = frozenset[str]
 

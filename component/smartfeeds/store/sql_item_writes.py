@@ -10,17 +10,17 @@ The index remembers the versions that an item has had, because a view must show 
 from collections.abc import Sequence
 from zlib import crc32
 
-from smartfeeds.core.files import MARK
+from smartfeeds.core.feed_files import MARK
 from smartfeeds.core.model import NO_LIMIT, IndexState, Item
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, Traits, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
+from smartfeeds.store.index_tokens import index_tokens
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.rows import NOWHERE, NodeRow, checksum, digest, item_texts, item_values
 from smartfeeds.store.sql_files import FileWrites, refers
 from smartfeeds.store.sql_items import INDEX_ITEM_BYTES, SELECT_ITEM, ItemReads
 from smartfeeds.store.sql_tables import FACET, ITEM
-from smartfeeds.store.tokens import index_tokens
 from smartfeeds.store.versions import with_version
 
 # A version that is replaced before the index has read it is read by the write that replaces it. A longer one counts as

@@ -462,7 +462,7 @@ CREATE TABLE arrival (
 
 CREATE INDEX arrival_at ON arrival (at_us);
 
--- Files of feeds; the bytes are in the folder beside the database, under digest (store/files.py). unused_us: since when
+-- Files of feeds; the bytes are in the folder beside the database, under digest (store/file_folder.py). unused_us: since when
 -- no item of the feed refers to the file, NULL while one does.
 CREATE TABLE file (
     node_no INTEGER NOT NULL REFERENCES node (node_no),

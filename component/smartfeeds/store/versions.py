@@ -9,8 +9,8 @@ from functools import reduce
 from operator import or_
 
 from smartfeeds.core.view import ANYTHING, Traits, View
+from smartfeeds.store.index_tokens import contains_text_of, index_tokens
 from smartfeeds.store.rows import STATES, digest
-from smartfeeds.store.tokens import contains_text_of, index_tokens
 
 # Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
 # the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds

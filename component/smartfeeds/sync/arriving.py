@@ -10,15 +10,15 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ATOM_NS, ENTRY, derived_id, string_of
-from smartfeeds.formats.documents import read_one
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.feed_document import ImportedItem
+from smartfeeds.formats.feed_reader import read_one
 from smartfeeds.formats.opml import ITEM_ID
 from smartfeeds.formats.payload import with_id_and_title
 from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
 from smartfeeds.sync.bindings import in_form
-from smartfeeds.sync.documents import FeedFormat
+from smartfeeds.sync.document_reader import FeedFormat
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of, without_sync
 from smartfeeds.sync.merging import in_order

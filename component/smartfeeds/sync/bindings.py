@@ -15,7 +15,7 @@ from smartfeeds.formats.opml_items import outline_of_entry
 from smartfeeds.formats.payload import payload_of
 from smartfeeds.formats.rss_writer import write_rss_item
 from smartfeeds.formats.xml import canonical, parse_stored
-from smartfeeds.sync.documents import FeedFormat
+from smartfeeds.sync.document_reader import FeedFormat
 from smartfeeds.sync.record import Version
 
 Convert = Callable[[Version], bytes]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.opml import MAX_LEVELS
-from smartfeeds.sync.outline import ROOT, Tree, parents_of, walk
 from smartfeeds.sync.places import Place, places_in, tree_of
+from smartfeeds.sync.trees import ROOT, Tree, parents_of, walk
 
 
 class MoveStep(Enum):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from smartfeeds.formats.opml import MAX_LEVELS, OPML_NS
-from smartfeeds.sync.outline import ROOT, Tree, break_cycles
 from smartfeeds.sync.record import Version
+from smartfeeds.sync.trees import ROOT, Tree, break_cycles
 
 _PARENT, _AFTER = f"{{{OPML_NS}}}parent", f"{{{OPML_NS}}}after"
 

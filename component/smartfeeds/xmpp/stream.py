@@ -38,8 +38,8 @@ from smartfeeds.xmpp.parsing import (
     fault_of,
     sender_of,
 )
+from smartfeeds.xmpp.pending_iqs import Requests
 from smartfeeds.xmpp.relay import Relay
-from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.slixmpp_tree import to_slixmpp
 from smartfeeds.xmpp.stanza_errors import error_answer
 from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, StanzaWork, Turn

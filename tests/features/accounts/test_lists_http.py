@@ -7,7 +7,7 @@ import pytest
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.documents.ess import read_nno
 from smartfeeds.formats.opml import read_outline
-from smartfeeds.http import lists
+from smartfeeds.http import feed_list
 from support.bearer import bearer
 from support.component import ALICE, BOB
 from support.outlines import listed_feeds
@@ -31,7 +31,7 @@ async def test_pages_of_other_hosts_may_read_lists(web: Web, feed: str) -> None:
     for path in ("/feeds/", "/feeds.opml", "/feeds.nno"):
         got = await web.get(path, Origin="https://x.example", **headers)
         assert got.header("Access-Control-Allow-Origin") == "*"
-        assert lists.LEFT_OUT in got.header("Access-Control-Expose-Headers")
+        assert feed_list.LEFT_OUT in got.header("Access-Control-Expose-Headers")
         before = await web.ask("OPTIONS", path, Origin="https://x.example")
         assert before.header("Access-Control-Allow-Methods") == "GET, HEAD"
 

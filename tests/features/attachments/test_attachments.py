@@ -9,7 +9,7 @@ from lxml import etree
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.attachments import requests as attachments
-from smartfeeds.service import expiry, items, nodes
+from smartfeeds.service import expiry, item_writes, nodes
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Configure, CreateNode, DeleteNode, FeedPage, Publish, Pull, PullFeed
 from smartfeeds.service.steps import MoreSteps
@@ -339,8 +339,8 @@ async def test_attachment_nodes_are_found_by_name_and_not_in_lists(blog: Compone
 
 async def test_attachments_go_with_their_node(blog: Component, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new node of the same name begins without them, and in the end the store has none of their nodes."""
-    monkeypatch.setattr(items, "CHUNK", 2)
-    monkeypatch.setattr(items, "REAPED", 1)
+    monkeypatch.setattr(item_writes, "CHUNK", 2)
+    monkeypatch.setattr(item_writes, "REAPED", 1)
     for number in range(5):
         await blog.publish(ALICE, BLOG, f"item {number}")
         ok(await attach(blog, BOB, NOTICED, node_of(f"item {number}")))

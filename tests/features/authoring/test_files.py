@@ -15,7 +15,7 @@ from smartfeeds.features.authoring.requests import GRACE_US
 from smartfeeds.features.authoring.routes import AuthoringHandlers
 from smartfeeds.features.authoring.setup import remove_unused_files
 from smartfeeds.http import server
-from smartfeeds.store.files import LOCK
+from smartfeeds.store.file_folder import LOCK
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.core.files import StoredFile, file_ids, media_type_of, safe_name
+from smartfeeds.core.feed_files import StoredFile, file_ids, media_type_of, safe_name
 from smartfeeds.errors import StoreError
 from smartfeeds.features.authoring import rows as file_rows
-from smartfeeds.store import files
+from smartfeeds.store import file_folder
 from smartfeeds.store.base import Store, WriteTx
-from smartfeeds.store.files import ABANDONED_S, BUFFER_BYTES, LOCK, NEW, FileFolder, PendingFile, copy_files
+from smartfeeds.store.file_folder import ABANDONED_S, BUFFER_BYTES, LOCK, NEW, FileFolder, PendingFile, copy_files
 from store.values import DIGEST, FILE_ID, add_feed, feed_file, item, link
 from support.waiting import waiting
 
@@ -209,7 +209,7 @@ async def test_two_processes_that_clean_keep_a_file_that_a_third_adds(
     async with adding.receive() as file:
         await file.write(b"x")
         async with adding.lock:
-            monkeypatch.setattr(files, "fcntl", LockModule(flock))
+            monkeypatch.setattr(file_folder, "fcntl", LockModule(flock))
             digest = (await file.keep()).digest
             cleaners = [asyncio.create_task(folder.remove_unknown(known)) for folder in cleaning]
             async with waiting("both processes to wait for the lock"):

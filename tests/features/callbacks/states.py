@@ -4,7 +4,7 @@ from support.process_state import LOCAL, OWNED
 
 STATES = {
     "consumers.CallbackConsumers": LOCAL,  # labels for metrics; the store lists the consumers
-    "results.DeliveryResults": OWNED,
+    "last_deliveries.DeliveryResults": OWNED,
 }
 
 PURE = {

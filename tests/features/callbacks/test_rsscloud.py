@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.features.callbacks import soap, xml_rpc
 from smartfeeds.features.callbacks.cloud_messages import (
     FORM_TYPE,

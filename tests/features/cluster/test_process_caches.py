@@ -15,7 +15,7 @@ from smartfeeds.core.urls import RIVER
 from smartfeeds.delivery import changes
 from smartfeeds.features.accounts.tokens import revoke_token
 from smartfeeds.features.privacy import rows as privacy_rows
-from smartfeeds.http.lists import CACHE_US
+from smartfeeds.http.feed_list import CACHE_US
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, NODE_CONFIG, Component, Element, bare, entry, form, ok

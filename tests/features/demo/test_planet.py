@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.payload import shape_of
 

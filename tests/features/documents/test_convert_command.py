@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from smartfeeds.app.documents import FORMATS, read_document
+from smartfeeds.app.formats import FORMATS, read_document
 from smartfeeds.console import Exit
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
@@ -18,7 +18,7 @@ from smartfeeds.features.documents.command import items_of
 from smartfeeds.features.documents.ess import read_ess
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import head_of
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.opml import ITEM_ID, NOTE, read_outline
 from support.shell import Run, shell_in
 

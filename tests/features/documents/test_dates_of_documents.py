@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.app.documents import FORMATS, read_document
+from smartfeeds.app.formats import FORMATS, read_document
 from smartfeeds.core.times import TIME_RANGE_US, format_datetime, parse_datetime
 from smartfeeds.features.documents.command import items_of
 from smartfeeds.formats import atom, xml
@@ -17,7 +17,7 @@ from smartfeeds.formats.atom import TOMBSTONES_NS
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import head_of
-from smartfeeds.sync.documents import FeedReader
+from smartfeeds.sync.document_reader import FeedReader
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 EPOCH = datetime.fromisoformat("1970-01-01")

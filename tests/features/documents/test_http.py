@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.documents.ess import dumb_checksum, read_ess
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.importing import import_document

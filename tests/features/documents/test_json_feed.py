@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
@@ -12,7 +12,7 @@ from smartfeeds.features.documents.json_feed import JSON_NS, write_json_feed
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import EntryLink, EntrySource, EntryText, Person, ReplyReference, TextKind, read_entry
-from smartfeeds.formats.items import FormatLoss
+from smartfeeds.formats.feed_document import FormatLoss
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, load_json
 from smartfeeds.formats.payload import complete_entry
 from smartfeeds.formats.rss_channel import Channel

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents.json_feed import write_json_feed

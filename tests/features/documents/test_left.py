@@ -2,14 +2,14 @@
 
 import pytest
 
-from smartfeeds.app.documents import FORMATS, read_document
+from smartfeeds.app.formats import FORMATS, read_document
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import FeedExport
-from smartfeeds.formats.items import LEFT_REASON
+from smartfeeds.formats.feed_document import LEFT_REASON
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.sync.documents import FeedReader
+from smartfeeds.sync.document_reader import FeedReader
 
 NEW = (
     b'<entry xmlns="http://www.w3.org/2005/Atom"><id>tag:1</id><title>secret</title>'

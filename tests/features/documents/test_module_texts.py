@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.features.documents.json_feed import write_json_feed
 from smartfeeds.formats import atom

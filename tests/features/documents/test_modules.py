@@ -5,7 +5,7 @@ import json
 import pytest
 from lxml import etree
 
-from smartfeeds.app.documents import FORMATS, read_document
+from smartfeeds.app.formats import FORMATS, read_document
 from smartfeeds.core.model import Item
 from smartfeeds.features.polling.reading import read_source
 from smartfeeds.features.polling.source import new_source

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app.documents import FORMATS, read_document
+from smartfeeds.app.formats import FORMATS, read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats import atom, xml

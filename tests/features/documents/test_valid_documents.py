@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.app.documents import FORMATS, read_document
+from smartfeeds.app.formats import FORMATS, read_document
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents.command import head_of, items_of
 from smartfeeds.features.documents.ess import read_ess

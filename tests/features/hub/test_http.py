@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from lxml import etree, html
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.hub.hub import Hub

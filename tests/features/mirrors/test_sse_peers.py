@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web as aio
 from lxml import etree
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.app.site import feed_forms
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import parse_datetime
@@ -27,8 +27,8 @@ from smartfeeds.formats.opml import ITEM_ID, read_outline
 from smartfeeds.formats.xml import canonical
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS
-from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import PageAddress
+from smartfeeds.http.feed_documents import document_writers
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.clients import Fetcher
@@ -37,12 +37,12 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.store.base import WriteTx
-from smartfeeds.sync.documents import FeedReader
+from smartfeeds.sync.document_reader import FeedReader
 from smartfeeds.sync.markup import read_item
-from smartfeeds.sync.outlines import read_sync_outline, write_sync_outline
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sharing import BEGINNING
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
+from smartfeeds.sync.sync_outline import read_sync_outline, write_sync_outline
 from smartfeeds.sync.writing import write_item
 from support.component import ALICE, entry
 from support.documents import at_once

@@ -3,7 +3,7 @@
 from support.process_state import OWNED
 
 STATES = {
-    "files.Puller": OWNED,  # PG-075
+    "ess_files.Puller": OWNED,  # PG-075
     "planet.Planet": OWNED,  # PG-075
 }
 

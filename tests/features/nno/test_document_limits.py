@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from smartfeeds.errors import FeedError
-from smartfeeds.features.nno import files as nno
-from smartfeeds.features.nno.files import EssSource, Puller
+from smartfeeds.features.nno import ess_files as nno
+from smartfeeds.features.nno.ess_files import EssSource, Puller
 from smartfeeds.features.polling.finding import check_source
 from smartfeeds.features.polling.source import SourceState, new_source
 from smartfeeds.net.addresses import EVERYWHERE

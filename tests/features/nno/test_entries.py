@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents.ess import EntryStamp, EssContent, NnoEntry, dumb_checksum, read_nno, write_nno
 from smartfeeds.features.nno.entries import (

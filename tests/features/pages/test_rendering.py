@@ -25,7 +25,7 @@ from smartfeeds.features.pages.problem_page import for_reader
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.feed_details import dump_details
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply

@@ -13,10 +13,10 @@ from aiohttp import web
 
 from smartfeeds.console import Exit
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.lists import follow_list
 from smartfeeds.features.polling.polls import AnswerKind, PollAnswer
 from smartfeeds.features.polling.source import Source
 from smartfeeds.features.polling.source_import import store_poll
+from smartfeeds.features.polling.subscription_lists import follow_list
 from support.polling import atom
 from support.shell import Run, write
 from support.waiting import HANG_S, in_vain

@@ -13,7 +13,7 @@ from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import held_reader, new_source
 from smartfeeds.features.polling.tools import ACCEPT_FEED
 from smartfeeds.features.prefetch.held_items import document_readers as of_held_items
-from smartfeeds.service.documents import outline_reader
+from smartfeeds.service.feed_pages import outline_reader
 from smartfeeds.service.web_documents import remove_unread_documents
 from smartfeeds.store.base import ReadTx, WriteTx
 from support.world import World

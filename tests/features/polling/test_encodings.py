@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.features.polling.reading import read_source
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.formats import atom

@@ -3,9 +3,9 @@
 import pytest
 
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.polling import lists as source_lists
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources as use_cases
+from smartfeeds.features.polling import subscription_lists as source_lists
 from smartfeeds.features.polling.polls import DAY_S, HOUR_S, UNLISTED, paused
 from smartfeeds.features.polling.source import Reach, SourceState, new_source
 from smartfeeds.features.polling.source_lists import read_source_list

@@ -16,10 +16,10 @@ from smartfeeds.features.mirrors.mirror import Direction, MirrorRow, MirrorState
 from smartfeeds.features.mirrors.mirror_http import WebMirrorReader
 from smartfeeds.features.mirrors.mirror_state import MirrorStateStore
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.lists import add_list
 from smartfeeds.features.polling.polls import HOUR_S, UNLISTED, paused
 from smartfeeds.features.polling.source import Reach, SourceSettings, SourceState, new_source
 from smartfeeds.features.polling.sources import add_source, find_source
+from smartfeeds.features.polling.subscription_lists import add_list
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.net.addresses import EVERYWHERE
@@ -27,7 +27,7 @@ from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.service.requests import CreateNode
 from smartfeeds.sync.lexis import SSE_NS
-from smartfeeds.sync.outlines import pieces_of, read_sync_outline
+from smartfeeds.sync.sync_outline import pieces_of, read_sync_outline
 from support.polling import NODE, atom, running_polling
 from support.world import ALICE, BOB, SERVICE, entry, jid
 

@@ -14,7 +14,7 @@ from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import note_enclosures
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.feed_document import ImportedItem
 from smartfeeds.formats.payload import Payload
 from smartfeeds.service.importing import describe_node
 from support.service import stored_service

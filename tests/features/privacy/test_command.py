@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from smartfeeds.cli.files import whole_file
+from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import Exit
 from smartfeeds.features.privacy import personal_export
 from support.shell import Run, shell_in

@@ -12,7 +12,7 @@ from lxml import etree
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.contacts import Contact, ContactState
-from smartfeeds.core.files import FeedFile
+from smartfeeds.core.feed_files import FeedFile
 from smartfeeds.core.model import Slice
 from smartfeeds.core.person import Person
 from smartfeeds.core.token import SCOPES, Token

@@ -6,7 +6,7 @@ from itertools import count
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import SHARED
 from smartfeeds.features.sync_documents.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document

@@ -19,7 +19,7 @@ from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.syncing import shown
-from smartfeeds.sync.documents import FeedReader, PieceKind
+from smartfeeds.sync.document_reader import FeedReader, PieceKind
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.sharing import NO_SHARING
 from support.effort import runs

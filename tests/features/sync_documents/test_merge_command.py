@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.cli.reading import file_spool
 from smartfeeds.console import Exit
 from smartfeeds.formats.opml import read_outline

@@ -10,10 +10,10 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.placing import GetOutline, MoveItem, OutlineShown
 from smartfeeds.service.requests import Published
 from smartfeeds.service.syncing import shown
-from smartfeeds.sync.documents import FeedReader
+from smartfeeds.sync.document_reader import FeedReader
+from smartfeeds.sync.document_writer import SharedAtom, SharedDocument, SharedOutline
 from smartfeeds.sync.moves import MoveStep
-from smartfeeds.sync.outlines import pieces_of, read_sync_outline
-from smartfeeds.sync.publishing import SharedAtom, SharedDocument, SharedOutline
+from smartfeeds.sync.sync_outline import pieces_of, read_sync_outline
 from support.sqlite_memory import SqliteMemoryStore
 from support.world import FEED, OWNER, SERVICE, World, jid, running_world
 

@@ -18,7 +18,7 @@ from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Publish
-from smartfeeds.sync.documents import FeedReader
+from smartfeeds.sync.document_reader import FeedReader
 from smartfeeds.sync.sharing import BEGINNING
 from support.service import stored_service
 from support.shell import shell_in

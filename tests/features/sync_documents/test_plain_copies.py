@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.person import Person
 from smartfeeds.core.view import SHARED
@@ -28,7 +28,7 @@ from smartfeeds.service.importing import import_document
 from smartfeeds.service.merging import IncomingItem, merge_items
 from smartfeeds.service.syncing import read_shared
 from smartfeeds.sync.arriving import read_arrived
-from smartfeeds.sync.documents import FeedReader, PieceKind
+from smartfeeds.sync.document_reader import FeedReader, PieceKind
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.record import COPIED, Edit
 from support.sqlite_memory import SqliteMemoryStore

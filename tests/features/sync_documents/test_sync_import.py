@@ -15,7 +15,7 @@ from smartfeeds.features.sync_documents.sync_import import (
     merge_document,
 )
 from smartfeeds.formats.atom import FEEDSYNC_NS
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.merging import Outcome

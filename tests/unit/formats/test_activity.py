@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
@@ -13,7 +13,7 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.activity import activity_losses, write_activities, write_activity
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.items import FormatLoss
+from smartfeeds.formats.feed_document import FormatLoss
 from support.entries import accept_entry
 from support.golden import GOLDEN
 

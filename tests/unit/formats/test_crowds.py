@@ -7,8 +7,8 @@ import pytest
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import loader
 from smartfeeds.formats.crowds import TAG_ATTRIBUTES, CrowdCheck, crowd_fault
-from smartfeeds.sync import documents
-from smartfeeds.sync.documents import FeedReader, form_of
+from smartfeeds.sync import document_reader
+from smartfeeds.sync.document_reader import FeedReader, form_of
 
 ATTRIBUTES = TAG_ATTRIBUTES + 1
 
@@ -49,7 +49,7 @@ def test_a_crowded_element_of_a_whole_document_is_never_parsed(
 
 def test_a_crowded_root_does_not_reach_the_parser_that_tells_formats(monkeypatch: pytest.MonkeyPatch) -> None:
     """`form_of` parses the first bytes of a document."""
-    monkeypatch.setattr(documents, "PullParser", no_parser)
+    monkeypatch.setattr(document_reader, "PullParser", no_parser)
     with pytest.raises(FeedError, match="more than 256 attributes"):
         form_of(feed(ATTRIBUTES).encode())
 

@@ -4,11 +4,11 @@ import codecs
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.documents import document_bytes
 from smartfeeds.formats.encodings import codec_of, in_utf8, utf8_page
+from smartfeeds.formats.feed_reader import document_bytes
 from smartfeeds.formats.loader import load
 from support.encodings import CASES, RUSSIAN, WESTERN, feed
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.formats.feed_details import MAX_DETAILS_BYTES, FeedDetails, dump_details, load_details
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel, Cloud
 
 PAGE = "http://e.example/"

@@ -5,17 +5,17 @@ import json
 import pytest
 from lxml import etree
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats import atom, documents, html_tags, plain, rss, xml
+from smartfeeds.formats import atom, feed_reader, html_tags, plain, rss, xml
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.growth import ITEM_BYTES, MAX_FACTOR
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS
 from smartfeeds.formats.losses import losses_of, lost_of
 from smartfeeds.formats.xhtml import XHTML_NS
-from smartfeeds.sync.documents import FeedReader
+from smartfeeds.sync.document_reader import FeedReader
 
 ATOM = f'xmlns="{atom.ATOM_NS}"'
 AUTHOR = "<author><name>x</name></author>"
@@ -148,7 +148,7 @@ def test_warnings_of_an_id_do_not_grow_with_its_items(monkeypatch):
     """Every item of one id was copied with the warnings of all before it."""
     for n in (500, 1_000):
         copies = []
-        monkeypatch.setattr(documents, "replace", lambda item, _n=copies, **changes: _n.append(changes) or item)
+        monkeypatch.setattr(feed_reader, "replace", lambda item, _n=copies, **changes: _n.append(changes) or item)
         document = read_document(atom_feed("", ENTRY.format("same"), n))
         assert (len(document.items), len(document.skipped), len(copies)) == (1, n - 1, 1)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.loader import load

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.errors import Condition, FeedError

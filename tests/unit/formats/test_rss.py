@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats import atom, xml
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.core.times import parse_datetime
@@ -10,7 +10,7 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822, parse_date
-from smartfeeds.formats.items import FormatLoss
+from smartfeeds.formats.feed_document import FormatLoss
 from smartfeeds.formats.payload import means_the_same
 from smartfeeds.formats.rss_channel import Channel, Cloud, cloud_element
 from smartfeeds.formats.rss_writer import write_rss, write_rss_item

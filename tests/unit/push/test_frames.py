@@ -160,7 +160,7 @@ async def test_delete_with_notify_delete_off_tells_nobody_and_takes_the_rows_awa
 
 async def test_delete_of_a_large_node_reaps_it_in_small_steps(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """[xep-map 80]"""
-    monkeypatch.setattr("smartfeeds.service.items.REAPED", 3)
+    monkeypatch.setattr("smartfeeds.service.item_writes.REAPED", 3)
     await feed.publish_all(" ".join(f"i{number}" for number in range(10)))
     await feed.subscribe(ALICE, MODIFIED)
     await feed.delete()

@@ -4,15 +4,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import IndexState, NodeKind
 from smartfeeds.core.options import MAX_TEXT
 from smartfeeds.errors import Condition
 from smartfeeds.formats.atom import id_and_updated
 from smartfeeds.formats.feed_details import FeedDetails, load_details
-from smartfeeds.formats.items import FeedDocument, ImportedItem
+from smartfeeds.formats.feed_document import FeedDocument, ImportedItem
 from smartfeeds.formats.rss_channel import Channel
-from smartfeeds.service.documents import version_of
+from smartfeeds.service.feed_pages import version_of
 from smartfeeds.service.importing import ImportCounts, import_document, import_items, index_import
 from support.world import ALICE, CREATED, FEED, MODIFIED, OWNER, SERVICE, T0_US, S, World, draft, entry, jid, refusal
 

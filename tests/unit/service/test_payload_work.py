@@ -5,7 +5,7 @@ The counts are (documents parsed, elements written in canonical form, elements w
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.service.importing import import_document
 from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.parsing import StanzaParser

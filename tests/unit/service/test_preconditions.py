@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from smartfeeds.errors import Condition
-from smartfeeds.service.items import item_tag
+from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown, Publish, Published, Retract
 from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, SERVICE, World, draft, entry, jid, refusal
 

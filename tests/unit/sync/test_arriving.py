@@ -8,7 +8,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats.additions import EXPORT_NS, FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync.arriving import in_atom, is_deletion_alone, read_arrived, read_plain
-from smartfeeds.sync.documents import FeedReader
+from smartfeeds.sync.document_reader import FeedReader
 from smartfeeds.sync.joining import Joiner, read_feed, write_feed
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.writing import write_item

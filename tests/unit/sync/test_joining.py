@@ -8,8 +8,8 @@ from lxml import etree
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import growth
 from smartfeeds.formats.atom import FEEDSYNC_NS
-from smartfeeds.sync import documents
-from smartfeeds.sync.documents import FeedFormat, FeedReader, PieceKind, form_of
+from smartfeeds.sync import document_reader
+from smartfeeds.sync.document_reader import FeedFormat, FeedReader, PieceKind, form_of
 from smartfeeds.sync.joining import Joiner, read_feed, write_feed
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.merging import Outcome
@@ -339,7 +339,7 @@ def test_document_that_has_a_version_as_its_winner_is_no_news_where_it_lost():
 
 def test_size_that_conflicts_inherit_is_bounded(monkeypatch):
     """[A-55] a long author is not copied into each conflict; the item is refused and stays as it is."""
-    monkeypatch.setattr(documents, "MAX_PAYLOAD_BYTES", 20_000)
+    monkeypatch.setattr(document_reader, "MAX_PAYLOAD_BYTES", 20_000)
     loser = entry(by="B")
     data = atom(with_conflicts(entry("i1", 2, "A"), *[loser] * 3), head=f"<author><name>{'n' * 9_000}</name></author>")
 
@@ -461,7 +461,7 @@ def test_unquoted_attribute_is_no_xml():
 
 def test_item_without_end_is_refused_before_it_fills_the_memory(monkeypatch):
     """[A-55] bounded by one item."""
-    monkeypatch.setattr(documents, "MAX_ITEM_BYTES", 10_000)
+    monkeypatch.setattr(document_reader, "MAX_ITEM_BYTES", 10_000)
     reader = FeedReader()
     endless = (b"x" * 999 for _ in range(100))
     list(reader.feed(b'<feed xmlns="http://www.w3.org/2005/Atom"><entry>'))
@@ -483,7 +483,7 @@ def test_large_item_is_refused_alone(monkeypatch):
 
 def test_too_many_items_are_refused(monkeypatch):
     """[A-55]"""
-    monkeypatch.setattr(documents, "MAX_ITEMS", 2)
+    monkeypatch.setattr(document_reader, "MAX_ITEMS", 2)
 
     with pytest.raises(FeedError, match="more than 2 items"):
         pieces(atom(entry("a"), entry("b"), entry("c")))

@@ -3,9 +3,9 @@
 import pytest
 
 from smartfeeds.formats.opml import MAX_LEVELS
-from smartfeeds.sync.outline import walk
 from smartfeeds.sync.places import Place, place_of, places_in, tree_of, with_place
 from smartfeeds.sync.record import ForeignMarkup, HistoryRecord, Version
+from smartfeeds.sync.trees import walk
 
 VERSION = Version("a", 1, (HistoryRecord(1, None, "me"),), extra=ForeignMarkup((("{urn:x}y", "z"),)))
 

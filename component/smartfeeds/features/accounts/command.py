@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option
-from smartfeeds.cli.lists import print_list
+from smartfeeds.cli.list_commands import print_list
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, print_err, print_json, print_out
 from smartfeeds.core.model import MAX_ID_BYTES

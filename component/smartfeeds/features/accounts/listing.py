@@ -8,7 +8,7 @@ from smartfeeds.core.token import ALL_FEEDS, Token, ended
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts import rows, tokens
 from smartfeeds.service.context import Context, is_admin
-from smartfeeds.service.lists import listed_bytes, listing_of, page_of
+from smartfeeds.service.paged_lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.resources import ListAnswer, ListRequest
 from smartfeeds.service.standing import manages

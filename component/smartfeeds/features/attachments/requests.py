@@ -27,7 +27,7 @@ from smartfeeds.formats.xml import Element
 from smartfeeds.service import nodes, publishing
 from smartfeeds.service.context import Context, governor_of, locate_for
 from smartfeeds.service.hooks import Hooks
-from smartfeeds.service.items import ItemState, remove_summary, retire, write_state
+from smartfeeds.service.item_writes import ItemState, remove_summary, retire, write_state
 from smartfeeds.service.requests import (
     DeleteNode,
     EmptyResult,

@@ -19,7 +19,7 @@ from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.core.urls import DELETE, WRITE, entry_path, feed_path, reply_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.parts import read_parts
+from smartfeeds.features.authoring.form_parts import read_parts
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.requests import WritingShown
 from smartfeeds.features.authoring.rights import WriterRights
@@ -42,7 +42,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.items import item_tag
+from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import (
     GetItem,
     ItemPrecondition,

@@ -6,7 +6,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.post_fields import LINK
 from smartfeeds.formats import atom
 from smartfeeds.formats.activity import read_activities
-from smartfeeds.formats.items import ItemDraft, SkippedItem
+from smartfeeds.formats.feed_document import ItemDraft, SkippedItem
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
 from smartfeeds.formats.post import checked_address, checked_file_address, complete, split_tags
 from smartfeeds.formats.xml import Element

@@ -14,6 +14,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.core.urls import ENTRIES, feed_path, media_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring.form_parts import Parts, read_parts
 from smartfeeds.features.authoring.micropub_requests import (
     TOKEN_FIELD,
     MicropubRequest,
@@ -25,7 +26,6 @@ from smartfeeds.features.authoring.micropub_requests import (
     request_of_json,
     values_of,
 )
-from smartfeeds.features.authoring.parts import Parts, read_parts
 from smartfeeds.features.authoring.post_fields import MAX_FIELDS
 from smartfeeds.features.authoring.uploads import Uploads
 from smartfeeds.formats import microformats
@@ -47,7 +47,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.items import item_tag
+from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import (
     AffiliationList,
     GetAffiliations,

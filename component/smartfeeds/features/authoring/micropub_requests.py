@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.parts import Parts
+from smartfeeds.features.authoring.form_parts import Parts
 from smartfeeds.formats import microformats
 from smartfeeds.formats.json_text import Json
 from smartfeeds.formats.microformats import ENTRY_TYPE, Properties

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from smartfeeds.core.files import media_type_of
+from smartfeeds.core.feed_files import media_type_of
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring.form_parts import read_parts
 from smartfeeds.features.authoring.json_posts import read_json_item, read_json_post
-from smartfeeds.features.authoring.parts import read_parts
 from smartfeeds.features.authoring.post_fields import (
     ATTACH,
     CONTENT,

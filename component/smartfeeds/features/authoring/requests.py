@@ -1,4 +1,4 @@
-"""Files of feeds: who may add and read them, how much space a user has, and which are no longer used (`core.files`).
+"""Files of feeds: the rights to add and read them, the space of a user, and the files without use (`core.feed_files`).
 
 The rights of a user in a node are read here too, for the pages that show buttons and forms. Every change checks them.
 """
@@ -6,7 +6,7 @@ The rights of a user in a node are read here too, for the pages that show button
 from dataclasses import dataclass
 
 from smartfeeds.core.access import Access
-from smartfeeds.core.files import ID_CHARACTERS, FeedFile, StoredFile, file_id_of
+from smartfeeds.core.feed_files import ID_CHARACTERS, FeedFile, StoredFile, file_id_of
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import AccessModel

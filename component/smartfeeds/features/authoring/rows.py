@@ -1,8 +1,8 @@
-"""Files of feeds in SQL (`core.files`). The store itself notes which items refer to them."""
+"""Files of feeds in SQL (`core.feed_files`). The store itself notes which items refer to them."""
 
 from collections.abc import Collection
 
-from smartfeeds.core.files import FeedFile
+from smartfeeds.core.feed_files import FeedFile
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.sql_tables import FILE
 

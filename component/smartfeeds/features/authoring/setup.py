@@ -9,7 +9,7 @@ from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.features.authoring import rows
 from smartfeeds.features.authoring.requests import remove_unused
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.files import FileFolder
+from smartfeeds.store.file_folder import FileFolder
 
 PAUSE_S = 600.0  # files are unused for an hour before they are removed, so this may be late
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from smartfeeds.core.files import OCTETS, media_type_of, safe_name
+from smartfeeds.core.feed_files import OCTETS, media_type_of, safe_name
 from smartfeeds.core.limits import Quota
 from smartfeeds.core.urls import FILES, entry_path
 from smartfeeds.errors import Condition, FeedError
@@ -20,7 +20,7 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.requests import FileShown
-from smartfeeds.store.files import FileFolder, PendingFile
+from smartfeeds.store.file_folder import FileFolder, PendingFile
 
 AT_ONCE = 4  # uploads of one user
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}")

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from smartfeeds.errors import ConfigError, StoreError
-from smartfeeds.store.files import sync_folder
+from smartfeeds.store.file_folder import sync_folder
 from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, make_private, store_error
 
 PAGES_A_STEP = 2_000  # between two steps the progress is reported

@@ -13,7 +13,7 @@ from smartfeeds.features.backup.addresses import open_source, open_target, store
 from smartfeeds.features.backup.backup import copy_database
 from smartfeeds.features.backup.copying import copy_store
 from smartfeeds.features.backup.digests import digest_of
-from smartfeeds.store.files import copy_files, folder_of
+from smartfeeds.store.file_folder import copy_files, folder_of
 from smartfeeds.store.sqlite_file import schema_version
 from smartfeeds.terminal import progress_bar, step_bars
 

@@ -13,7 +13,7 @@ from smartfeeds.features.backup.copy_sqlite import SqliteCopy
 from smartfeeds.features.backup.copying import Progress, no_progress, table_digests
 from smartfeeds.features.backup.digests import FeedDigest, RowsHash, TableDigest, feed_digests
 from smartfeeds.store import migrate
-from smartfeeds.store.files import copy_files, folder_of, is_digest, sync_folder
+from smartfeeds.store.file_folder import copy_files, folder_of, is_digest, sync_folder
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, missing, restoring_path, store_error
 

@@ -25,7 +25,7 @@ from smartfeeds.formats.entry import Entry, EntryLink, read_entry
 from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
 from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.items import item_tag
+from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import EmptyResult, GetItem, ItemPrecondition, ItemShown, Publish, Published, Retract
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_

@@ -6,7 +6,7 @@ domain that it is a conference service without accounts, and the bare address th
 a service below the domain of the users, as `rooms.guests.example.org`. So the server of the users must list it among
 its own services, too (XEP-0045 section 6.1). Servers answer these requests, never a client: a client sends from a full
 address, and a response counts only with the id of the request and from the very address that was asked
-(`xmpp.requests`).
+(`xmpp.pending_iqs`).
 """
 
 import asyncio

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
-from smartfeeds.app.documents import FORMATS
+from smartfeeds.app.formats import FORMATS
 from smartfeeds.core.urls import FEEDS, feed_path
 from smartfeeds.core.view import BARE, SMART, View, canonical, parse_view
 from smartfeeds.errors import FeedError

@@ -45,10 +45,10 @@ from smartfeeds.features.callbacks.cloud_protocol import (
     read_callback,
 )
 from smartfeeds.features.callbacks.consumers import CallbackConsumers
+from smartfeeds.features.callbacks.last_deliveries import DeliveryResults
 from smartfeeds.features.callbacks.metrics import CallbackReading
 from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
 from smartfeeds.features.callbacks.registrations import NOBODY, check_reader, remove_registration
-from smartfeeds.features.callbacks.results import DeliveryResults
 from smartfeeds.features.callbacks.targets import TargetRates
 from smartfeeds.features.callbacks.tools import CallbackTools
 from smartfeeds.features.callbacks.topics import Topic, TopicError, read_document_address

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import config_option
-from smartfeeds.cli.lists import list_command
+from smartfeeds.cli.list_commands import list_command
 from smartfeeds.cli.offline import read_pages, write_offline
 from smartfeeds.console import Commands, print_out
 from smartfeeds.features.cloud.requests import cloud_statuses, drop_registration

@@ -12,8 +12,8 @@ from lxml import etree
 from smartfeeds.features.cluster.letter import ANY_PROCESS, EVERY_PROCESS, HANDED, SHARED, write_letter
 from smartfeeds.xml_names import parse_xml
 from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.pending_iqs import instance_of
 from smartfeeds.xmpp.relay import Relay
-from smartfeeds.xmpp.requests import instance_of
 from smartfeeds.xmpp.turns import StanzaWork
 
 _IQ = f"{{{COMPONENT_NS}}}iq"

@@ -15,8 +15,8 @@ from smartfeeds.formats.entry_form import edit, fields_of
 from smartfeeds.formats.payload import Payload, accept_payload
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_located
-from smartfeeds.service.items import write_state
-from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
+from smartfeeds.service.item_writes import write_state
+from smartfeeds.service.paged_lists import PagedList, listed_bytes, number, page_of
 from smartfeeds.service.publishing import check_payload_size, repaired
 from smartfeeds.service.requests import Answer, NodeRequest, ResultSet
 from smartfeeds.service.syncing import editor, read_shared, state_of, without_publishers

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from smartfeeds.app.config import Settings, load
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.token import TokenScope

@@ -12,7 +12,7 @@ from smartfeeds.core.model import Item
 from smartfeeds.formats import atom
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import head_of
-from smartfeeds.formats.items import FeedDocument, ImportedItem, dates_of
+from smartfeeds.formats.feed_document import FeedDocument, ImportedItem, dates_of
 from smartfeeds.formats.payload import Payload, complete_entry
 
 

@@ -19,7 +19,7 @@ from smartfeeds.formats import representation
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import DocumentFormat, Drafts, FeedExport, Reader
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
-from smartfeeds.formats.items import FormatLoss
+from smartfeeds.formats.feed_document import FormatLoss
 from smartfeeds.formats.representation import Representation
 
 ESS_TYPE: Final = "application/ess"

@@ -21,8 +21,8 @@ from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import PageAddress, is_feed, items_of
+from smartfeeds.http.feed_list import NAMES, all_nodes, document_reply, list_document, reader_of
 from smartfeeds.http.forms import FeedForm
-from smartfeeds.http.lists import NAMES, all_nodes, document_reply, list_document, reader_of
 from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import WHOLE_NUMBER, Parameter
 from smartfeeds.http.queries import read_parameters

@@ -21,7 +21,7 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import DocumentFormat, Reader, whole
 from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, Person, read_entry
-from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
+from smartfeeds.formats.feed_document import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_absolute, is_uri, resolve

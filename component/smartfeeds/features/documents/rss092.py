@@ -12,7 +12,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.document_format import DocumentFormat, whole
 from smartfeeds.formats.entry import NO_TEXT, Entry, read_entry
-from smartfeeds.formats.items import FormatLoss, WrittenDocument
+from smartfeeds.formats.feed_document import FormatLoss, WrittenDocument
 from smartfeeds.formats.losses import EntryPart, losses_of, lost_of
 from smartfeeds.formats.representation import RSS_TYPE, Representation
 from smartfeeds.formats.rss_channel import cloud_element

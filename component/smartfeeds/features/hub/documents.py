@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from smartfeeds.app.documents import FORMATS
+from smartfeeds.app.formats import FORMATS
 from smartfeeds.core.model import Item, Mark, Node
 from smartfeeds.core.urls import entry_path, hub_path
 from smartfeeds.core.view import View
@@ -21,7 +21,7 @@ from smartfeeds.formats.representation import ATOM_TYPE
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.service.context import Context
 from smartfeeds.service.damage import note_damaged
-from smartfeeds.service.documents import version_of
+from smartfeeds.service.feed_pages import version_of
 from smartfeeds.service.pulls import WHOLE, cursor_of, fitting, in_view, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown

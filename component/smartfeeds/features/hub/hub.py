@@ -31,6 +31,7 @@ from smartfeeds.delivery.deliverer import (
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.consumers import CallbackConsumers
+from smartfeeds.features.callbacks.last_deliveries import DeliveryResults
 from smartfeeds.features.callbacks.metrics import CallbackReading
 from smartfeeds.features.callbacks.registration import Callback, host_of, number_of
 from smartfeeds.features.callbacks.registrations import (
@@ -39,7 +40,6 @@ from smartfeeds.features.callbacks.registrations import (
     reader_of,
     remove_registration,
 )
-from smartfeeds.features.callbacks.results import DeliveryResults
 from smartfeeds.features.callbacks.signatures import sign
 from smartfeeds.features.callbacks.tools import CallbackTools
 from smartfeeds.features.callbacks.topics import TopicError, is_below, read_topic

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option, load_settings, private_option
-from smartfeeds.cli.lists import print_list
+from smartfeeds.cli.list_commands import print_list
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out
 from smartfeeds.core.text import counted

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.features.polling.push_links import PushLinks
-from smartfeeds.sync.documents import DocumentPiece, PieceKind
+from smartfeeds.sync.document_reader import DocumentPiece, PieceKind
 from smartfeeds.sync.sharing import Sharing
 
 

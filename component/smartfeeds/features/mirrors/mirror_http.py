@@ -32,7 +32,7 @@ from smartfeeds.features.polling.push_states import OwnCallbacks
 from smartfeeds.features.polling.tools import ACCEPT_FEED, SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK
-from smartfeeds.formats.documents import document_bytes
+from smartfeeds.formats.feed_reader import document_bytes
 from smartfeeds.formats.xml import strict_parser
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.service.context import Context
@@ -41,9 +41,9 @@ from smartfeeds.service.merging import IncomingItem
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
-from smartfeeds.sync.documents import HEAD_BYTES, DocumentPiece, FeedFormat, FeedReader, PieceKind, form_of
-from smartfeeds.sync.outlines import pieces_of, read_sync_outline
+from smartfeeds.sync.document_reader import HEAD_BYTES, DocumentPiece, FeedFormat, FeedReader, PieceKind, form_of
 from smartfeeds.sync.sharing import FollowDecision, FollowStep, MirroredItem, PartialFeedFollower, Sharing, to_drop
+from smartfeeds.sync.sync_outline import pieces_of, read_sync_outline
 from smartfeeds.xml_names import parse_xml
 
 MAX_BYTES: Final = 64 * 1024 * 1024

@@ -11,7 +11,7 @@ from smartfeeds.features.mirrors import statuses as mirrors
 from smartfeeds.features.mirrors.mirror import Mirror
 from smartfeeds.features.mirrors.statuses import MirrorStatus, mirror_status
 from smartfeeds.service.context import Context
-from smartfeeds.service.lists import listed_bytes, listing_of, page_of
+from smartfeeds.service.paged_lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.resources import ListAnswer, ListRequest
 from smartfeeds.service.standing import check_admin, manages

@@ -21,7 +21,7 @@ from smartfeeds.formats.payload import Payload, accept_payload, repaired_entry
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.context import Policy
 from smartfeeds.service.drafts import LEFT_FAULT
-from smartfeeds.service.items import next_key
+from smartfeeds.service.item_writes import next_key
 from smartfeeds.service.publishing import FEED_ITEMS, check_payload_size
 from smartfeeds.sync.joining import Spool
 from smartfeeds.sync.markup import without_sync

@@ -13,7 +13,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.moving_in.moved_items import KeyedItem
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import ImportCounts
-from smartfeeds.service.items import next_key, remove_item
+from smartfeeds.service.item_writes import next_key, remove_item
 from smartfeeds.service.publishing import PURGE_CHUNK, bury, store_item
 from smartfeeds.service.syncing import created, first_state, is_unique_sync_id
 from smartfeeds.store.base import ReadTx, WriteTx

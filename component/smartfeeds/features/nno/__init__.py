@@ -10,7 +10,7 @@ def _settings() -> tuple[Section, ...]:
 
 
 def _run(host: Host) -> Running:
-    from smartfeeds.features.nno.planets import run_planets
+    from smartfeeds.features.nno.setup import run_planets
 
     return run_planets(host)
 

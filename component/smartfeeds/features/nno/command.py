@@ -14,7 +14,7 @@ import click
 
 from smartfeeds.cli.common import FILE, config_option, json_option, output_option, private_option, refuse_devices
 from smartfeeds.cli.fetching import allowed_networks
-from smartfeeds.cli.files import whole_file
+from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import exit_failed_if, print_err, print_lines, run_async
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
@@ -23,7 +23,7 @@ from smartfeeds.core.web_address import is_web
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.features.documents.ess import MAX_BYTES, NnoEntry, build_time, read_either, write_nno
 from smartfeeds.features.nno.entries import Aggregator, EntryRequest
-from smartfeeds.features.nno.files import EssSource, Puller
+from smartfeeds.features.nno.ess_files import EssSource, Puller
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.net.clients import Fetcher

@@ -17,7 +17,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.documents.ess import MINUTE_S, EntryStamp, EssContent, NnoEntry, dumb_checksum
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS, string_of
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.feed_document import ImportedItem
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.xml import parse_stored
 

@@ -23,16 +23,16 @@ from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument
 from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.features.documents.ess import NnoEntry, read_nno, write_nno
 from smartfeeds.features.nno.entries import Aggregator
-from smartfeeds.features.nno.files import Documents, EssSource, Puller, SourceFailure, source_failure
+from smartfeeds.features.nno.ess_files import Documents, EssSource, Puller, SourceFailure, source_failure
 from smartfeeds.features.nno.results import FullEntry
 from smartfeeds.features.nno.settings import NnoSettings
 from smartfeeds.features.polling.source_items import with_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import digest_id
-from smartfeeds.formats.items import FeedDocument, ImportedItem
+from smartfeeds.formats.feed_document import FeedDocument, ImportedItem
 from smartfeeds.net.fetch import FetchError, HttpClient, shown
 from smartfeeds.service.context import Context
-from smartfeeds.service.documents import outline_reader
+from smartfeeds.service.feed_pages import outline_reader
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.store.base import ReadTx, WriteTx

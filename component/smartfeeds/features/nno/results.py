@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents.ess import NnoEntry
 from smartfeeds.features.nno.entries import EntryRequest
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.feed_document import ImportedItem
 from smartfeeds.formats.payload import Payload, shape_of
 from smartfeeds.formats.xml import parse_stored
 

@@ -16,7 +16,7 @@ from smartfeeds.formats.entry import Entry, EntryLink, read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.conditions import representation_mark
-from smartfeeds.service.items import item_tag
+from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import ItemShown
 
 _MAX_FILES = 20

@@ -1,4 +1,4 @@
-"""The river at `/`: the newest entries of all feeds of the lists (`http.lists`) whose entries the caller may read.
+"""The river at `/`: the newest entries of all feeds of the lists (`http.feed_list`) whose entries the caller may read.
 
 The entity tag is a hash of the body: no version of all feeds exists that would not show changes of closed feeds.
 """
@@ -34,7 +34,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_comments
-from smartfeeds.http.lists import list_reply, reader_of
+from smartfeeds.http.feed_list import list_reply, reader_of
 from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import page_path, read_parameters, write_query

@@ -1,4 +1,4 @@
-"""The search at `/search` over all feeds of the lists (`http.lists`) whose entries the caller may read."""
+"""The search at `/search` over all feeds of the lists (`http.feed_list`) whose entries the caller may read."""
 
 import asyncio
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.lists import list_reply, reader_of
+from smartfeeds.http.feed_list import list_reply, reader_of
 from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.queries import read_fields, read_pairs, write_query

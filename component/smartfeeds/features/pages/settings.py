@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from smartfeeds.app.config_types import FilePath, SettingsSection
-from smartfeeds.core.files import LOGO_TYPES
+from smartfeeds.core.feed_files import LOGO_TYPES
 
 _LOGO_BYTES = 262_144  # every page loads it
 

@@ -7,7 +7,7 @@ mixed with black or white until its contrast with every ground is that of WCAG 2
 from collections.abc import Iterable
 from typing import Final
 
-from smartfeeds.core.files import LOGO_TYPES
+from smartfeeds.core.feed_files import LOGO_TYPES
 from smartfeeds.http.hashed_files import HashedFile, hashed_file
 
 Colour = tuple[int, int, int]
@@ -54,7 +54,7 @@ def accent_file(text: str) -> HashedFile | None:
 
 
 def logo_file(suffix: str, body: bytes) -> HashedFile:
-    """Returns the logo. `suffix` is one of `core.files.LOGO_TYPES`."""
+    """Returns the logo. `suffix` is one of `core.feed_files.LOGO_TYPES`."""
     file = hashed_file(f"logo{suffix}", LOGO_TYPES[suffix], body)
     # An SVG image may have styles of its own. Opened by its address it runs no script and loads nothing.
     policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"

@@ -5,7 +5,7 @@ from functools import cache
 from http import HTTPStatus
 from importlib import resources
 
-from smartfeeds.core.files import LOGO_TYPES
+from smartfeeds.core.feed_files import LOGO_TYPES
 from smartfeeds.features.pages.look import look_of
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.calls import HttpCall

@@ -20,7 +20,7 @@ from smartfeeds.http.http_errors import Problem
 from smartfeeds.http.page_writer import ListPage
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.items import item_tag
+from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import FeedPage, ItemShown
 
 CACHE_BYTES = 4 * 1024 * 1024  # of pages of entries

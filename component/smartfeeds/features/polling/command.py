@@ -15,9 +15,9 @@ import click
 
 from smartfeeds.cli.common import bare_jid, config_option, json_option, output_option, private_option, read_settings
 from smartfeeds.cli.fetching import allowed_networks
-from smartfeeds.cli.files import whole_file
-from smartfeeds.cli.lists import print_list
+from smartfeeds.cli.list_commands import print_list
 from smartfeeds.cli.offline import read_offline, write_offline
+from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import (
     Commands,
     exit_failed_if,
@@ -35,7 +35,6 @@ from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.finding import SourceReport, check_source
-from smartfeeds.features.polling.lists import add_list
 from smartfeeds.features.polling.polls import REPAIRED, paused, resumed
 from smartfeeds.features.polling.push_links import described
 from smartfeeds.features.polling.requests import SourceStatus
@@ -63,6 +62,7 @@ from smartfeeds.features.polling.sources import (
     poll_now,
     remove_source,
 )
+from smartfeeds.features.polling.subscription_lists import add_list
 from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.fetch import FetchLimits, shown
 from smartfeeds.service.chat_follows import follow

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from smartfeeds.core.model import Node
 from smartfeeds.features.polling.source import Reach, Source
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.feed_document import ImportedItem
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import ImportCounts
 from smartfeeds.store.base import ReadTx, WriteTx

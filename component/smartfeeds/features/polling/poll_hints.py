@@ -8,7 +8,7 @@ from typing import Final
 from smartfeeds.features.polling.source import NO_HINTS, DocumentHints
 from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.rss_channel import DAYS
 from smartfeeds.formats.xml import parse_stored
 

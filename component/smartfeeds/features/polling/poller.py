@@ -20,7 +20,6 @@ from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.answers import busy_host, failed_answer, good_answer, whole
 from smartfeeds.features.polling.history import with_history
-from smartfeeds.features.polling.lists import adopt_own_lists, read_own_list
 from smartfeeds.features.polling.metrics import (
     SOURCE_BYTES,
     SOURCE_ITEMS,
@@ -35,6 +34,7 @@ from smartfeeds.features.polling.source import HostPause, Source, SourceState, h
 from smartfeeds.features.polling.source_import import SourceContent, StoredPoll, store_poll
 from smartfeeds.features.polling.source_push import PolledOffer
 from smartfeeds.features.polling.sources import begin_polls, read_due, sharing_address
+from smartfeeds.features.polling.subscription_lists import adopt_own_lists, read_own_list
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.fetch import FetchError, Response, Sender, shown

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import View, matches
@@ -29,7 +29,7 @@ from smartfeeds.features.polling.source_lists import feeds_of
 from smartfeeds.formats.atom import LINK, SOURCE, address_of_source, read_traits
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.encodings import in_utf8
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.formats.web_page import PAGE_FORMAT, read_page
 from smartfeeds.formats.xml import parse_stored

@@ -15,8 +15,8 @@ from smartfeeds.features.polling.polls import paused, resumed
 from smartfeeds.features.polling.push_states import SourcePush
 from smartfeeds.features.polling.source import NO_SETTINGS, Source, SourceSettings, new_source
 from smartfeeds.service.context import Context, is_admin
-from smartfeeds.service.lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.nodes import add_node, may_create
+from smartfeeds.service.paged_lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, NodeRequest, Request
 from smartfeeds.service.resources import ListAnswer, ListRequest
 from smartfeeds.service.standing import manages

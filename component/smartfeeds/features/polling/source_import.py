@@ -11,7 +11,6 @@ from smartfeeds.features.polling import polls as polling
 from smartfeeds.features.polling import push_rows
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.extensions import ImportSteps
-from smartfeeds.features.polling.lists import follow_list
 from smartfeeds.features.polling.source import HostPause, Source, SourceState, publisher_of
 from smartfeeds.features.polling.source_entries import (
     EntryKey,
@@ -22,15 +21,16 @@ from smartfeeds.features.polling.source_entries import (
 )
 from smartfeeds.features.polling.source_items import SourceItem, entry_words, fitted
 from smartfeeds.features.polling.source_push import PolledOffer, drop_pushes, follow_poll, settle_push
+from smartfeeds.features.polling.subscription_lists import follow_list
 from smartfeeds.formats.atom import derived_id, digest_id, id_and_updated
 from smartfeeds.formats.distinct import EntryWords
-from smartfeeds.formats.items import FeedDocument, ImportedItem
+from smartfeeds.formats.feed_document import FeedDocument, ImportedItem
 from smartfeeds.formats.paging import HISTORY_NS
 from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.importing import ImportCounts, describe_node, import_items, texts_of
-from smartfeeds.service.items import next_key
+from smartfeeds.service.item_writes import next_key
 from smartfeeds.service.syncing import read_shared
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.copies import knows, origin_of

@@ -27,7 +27,7 @@ from smartfeeds.formats.distinct import (
     rewritten,
     words_in,
 )
-from smartfeeds.formats.items import FeedDocument, ImportedItem, SkippedItem
+from smartfeeds.formats.feed_document import FeedDocument, ImportedItem, SkippedItem
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import Element, canonical, parse_stored

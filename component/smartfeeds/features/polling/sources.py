@@ -19,7 +19,7 @@ from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import HostPause, Source, SourceState, node_names_of
 from smartfeeds.formats.atom import address_of_source
 from smartfeeds.service.context import Context
-from smartfeeds.service.documents import version_of
+from smartfeeds.service.feed_pages import version_of
 from smartfeeds.store.base import ReadTx, WriteTx
 
 SPREAD_S: Final = 600

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import config_option, json_option, read_settings
-from smartfeeds.cli.lists import list_command, print_list
+from smartfeeds.cli.list_commands import list_command, print_list
 from smartfeeds.cli.offline import open_offline, read_pages, write_offline
 from smartfeeds.console import Commands, exit_failed_if, print_err, print_out, run_async
 from smartfeeds.core.model import NO_LIMIT

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from smartfeeds.core.files import media_type_of
+from smartfeeds.core.feed_files import media_type_of
 from smartfeeds.features.polling.enclosure_rules import Rule
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 

@@ -13,7 +13,15 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from smartfeeds.errors import StoreError
-from smartfeeds.store.files import BUFFER_BYTES, FileFolder, failure, in_thread, names_in, remove_files, sync_folder
+from smartfeeds.store.file_folder import (
+    BUFFER_BYTES,
+    FileFolder,
+    failure,
+    in_thread,
+    names_in,
+    remove_files,
+    sync_folder,
+)
 
 PARTS: Final = "partial"  # the folder of partial files
 KEPT: Final = "complete"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from smartfeeds.core.files import media_type_of
+from smartfeeds.core.feed_files import media_type_of
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.features.polling.tools import SourceTools

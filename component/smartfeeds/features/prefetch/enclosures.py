@@ -24,7 +24,7 @@ from smartfeeds.features.prefetch.enclosure import (
 from smartfeeds.features.prefetch.held_items import held_items
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.formats.entry import EntryLink, enclosures_of
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.feed_document import ImportedItem
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx, WriteTx
 

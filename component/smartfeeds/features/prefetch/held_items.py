@@ -18,7 +18,7 @@ from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import EnclosureState
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.formats.entry import enclosures_of
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.feed_document import ImportedItem
 from smartfeeds.formats.payload import Payload
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx, WriteTx

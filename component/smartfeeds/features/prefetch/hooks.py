@@ -10,7 +10,7 @@ from smartfeeds.features.prefetch.enclosures import note_enclosures
 from smartfeeds.features.prefetch.held_items import held_items, hold_back
 from smartfeeds.features.prefetch.held_release import release_held
 from smartfeeds.features.prefetch.local_files import local_files_of
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.feed_document import ImportedItem
 from smartfeeds.service.context import Context
 from smartfeeds.service.hooks import Hooks
 from smartfeeds.service.personal import MENTION, TEXT, Personal, PersonalTable

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from smartfeeds.core.files import FeedFile, extension_of, safe_name
+from smartfeeds.core.feed_files import FeedFile, extension_of, safe_name
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError

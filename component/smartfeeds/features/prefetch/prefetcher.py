@@ -61,7 +61,7 @@ class CompleteFiles(Protocol):
 
     @property
     def lock(self) -> AbstractAsyncContextManager[None]:
-        """See `store.files.FileFolder`."""
+        """See `store.file_folder.FileFolder`."""
 
 
 Known = Callable[[Collection[str]], Awaitable[set[str]]]

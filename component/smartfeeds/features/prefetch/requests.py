@@ -8,7 +8,7 @@ from smartfeeds.features.prefetch.enclosure import EnclosureState
 from smartfeeds.features.prefetch.enclosures import EnclosureStatus, enclosure_statuses
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.service.context import Context, is_admin
-from smartfeeds.service.lists import listed_bytes, listing_of, page_of
+from smartfeeds.service.paged_lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.resources import ListAnswer, ListRequest
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx

@@ -12,9 +12,9 @@ import click
 
 from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.cli.common import FILE, bare_jid, config_option, json_option, read_settings, yes_option
-from smartfeeds.cli.files import whole_file
 from smartfeeds.cli.offline import read_offline, run_offline
 from smartfeeds.cli.reading import spooled_pieces
+from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import Commands, exit_failed_if, print_json, print_out
 from smartfeeds.core.blocklist import same_addresses
 from smartfeeds.core.person import Person

@@ -20,7 +20,7 @@ from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing_items import belongs_to, erase_item, rename_erased, strip_item
 from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
 from smartfeeds.service.context import Context
-from smartfeeds.service.items import reap, retire
+from smartfeeds.service.item_writes import reap, retire
 from smartfeeds.service.requests import EmptyResult, Request
 from smartfeeds.service.standing import check_admin
 from smartfeeds.service.steps import MoreSteps, WriteStep

@@ -8,7 +8,7 @@ from smartfeeds.core.person import Person
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import digest_id, id_and_updated, remains, tombstone
 from smartfeeds.service.context import Context
-from smartfeeds.service.items import ItemState, next_key, write_state
+from smartfeeds.service.item_writes import ItemState, next_key, write_state
 from smartfeeds.service.syncing import endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.erasure import erased_version, without_author

@@ -12,12 +12,12 @@ from smartfeeds.cli.writing import check_report, opened
 from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines
 from smartfeeds.core.text import counted, is_nss, to_nss
 from smartfeeds.errors import ConfigError
-from smartfeeds.sync.documents import FeedFormat
+from smartfeeds.sync.document_reader import FeedFormat
 from smartfeeds.sync.joining import Joiner, JoinReport, read_feed, write_feed
 from smartfeeds.sync.merging import Outcome
-from smartfeeds.sync.outlines import merge_outlines, read_sync_outline, write_sync_outline
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sharing import Sharing
+from smartfeeds.sync.sync_outline import merge_outlines, read_sync_outline, write_sync_outline
 
 
 @click.command("merge")

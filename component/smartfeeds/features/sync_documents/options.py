@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import click
 
-from smartfeeds.app.documents import FORMATS
-from smartfeeds.cli.documents import Exported, ExportPlan, export, export_view, hint_owner, locate_view
+from smartfeeds.app.formats import FORMATS
+from smartfeeds.cli.import_export import Exported, ExportPlan, export, export_view, hint_owner, locate_view
 from smartfeeds.cli.offline import named_or_admin
 from smartfeeds.cli.writing import check_report, finish, write_pieces
 from smartfeeds.console import exit_failed_if, print_json, run_async

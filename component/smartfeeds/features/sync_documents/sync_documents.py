@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from smartfeeds.app.documents import FORMATS, read_document
+from smartfeeds.app.formats import FORMATS, read_document
 from smartfeeds.cli.fetching import allowed_networks, fetch
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source, whole_document
@@ -26,9 +26,9 @@ from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
 from smartfeeds.formats.atom_reader import ATOM
 from smartfeeds.formats.document_format import FeedExport, report_channel
-from smartfeeds.formats.documents import document_bytes, read_lines_by_index
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, FormatLoss
+from smartfeeds.formats.feed_document import NO_DOCUMENT, FeedDocument, FormatLoss
+from smartfeeds.formats.feed_reader import document_bytes, read_lines_by_index
 from smartfeeds.formats.opml import write_outline
 from smartfeeds.formats.opml_items import outline_of_entry
 from smartfeeds.formats.plain_entry import ENTRY_START
@@ -36,13 +36,13 @@ from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_store
 from smartfeeds.net.fetch import shown
 from smartfeeds.store.base import OpenMode
 from smartfeeds.sync.arriving import is_deletion_alone, read_plain
-from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader, PieceKind
+from smartfeeds.sync.document_reader import DocumentPiece, FeedFormat, FeedReader, PieceKind
+from smartfeeds.sync.document_writer import SharedOutline
 from smartfeeds.sync.markup import without_sync
 from smartfeeds.sync.merging import Outcome, RejectedItem
-from smartfeeds.sync.outlines import neighbours_of, pieces_of, read_sync_outline
-from smartfeeds.sync.publishing import SharedOutline
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
+from smartfeeds.sync.sync_outline import neighbours_of, pieces_of, read_sync_outline
 from smartfeeds.terminal import progress_bar
 
 _EARLIEST_US = -(2**62)  # items without a date come before all others

@@ -10,7 +10,7 @@ from functools import partial
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, ImportedItem
+from smartfeeds.formats.feed_document import NO_DOCUMENT, FeedDocument, ImportedItem
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, ensure_feed, import_items
@@ -19,9 +19,9 @@ from smartfeeds.service.placing import is_shown, put_place, update_place
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import names_of, read_arrived, read_plain
 from smartfeeds.sync.merging import MergeReport, Outcome
-from smartfeeds.sync.outline import ROOT
 from smartfeeds.sync.places import Place
 from smartfeeds.sync.sharing import Sharing, format_bound, is_out_of_sync
+from smartfeeds.sync.trees import ROOT
 
 # Items and bytes that one transaction merges. The writes of other callers run between two transactions.
 CHUNK = 64

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from smartfeeds.core.files import FeedFile
+from smartfeeds.core.feed_files import FeedFile
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import FormFields
 from smartfeeds.core.page import ResultSetRequest
@@ -16,8 +16,9 @@ from smartfeeds.service.requests.base import Answer, NodeRequest, OrderBy, Reque
 class ItemPrecondition:
     """A precondition for the change of an item (RFC 9110 13.1).
 
-    If `tags` are given, the tag of the item (`service.items.item_tag`) must be one of them (If-Match). Otherwise the
-    item must exist (If-Match: *) or, with `absent`, must not exist (If-None-Match: *). A deleted item does not exist.
+    If `tags` are given, the tag of the item (`service.item_writes.item_tag`) must be one of them (If-Match). Otherwise
+    the item must exist (If-Match: *) or, with `absent`, must not exist (If-None-Match: *). A deleted item does not
+    exist.
     """
 
     tags: frozenset[str] | None = None

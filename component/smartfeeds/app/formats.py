@@ -6,8 +6,8 @@ from typing import Final
 
 from smartfeeds.features import FEATURES
 from smartfeeds.formats.document_format import DocumentFormat
-from smartfeeds.formats.documents import read_feed
-from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.feed_document import FeedDocument
+from smartfeeds.formats.feed_reader import read_feed
 from smartfeeds.formats.kernel_formats import KERNEL_FORMATS
 
 
@@ -22,5 +22,5 @@ FORMATS: Final = _joined()
 def read_document(
     data: bytes, base: str = "", charset: str = "", *, doubles: bool = False, most: int | None = None
 ) -> FeedDocument:
-    """The feed in `data`, in any format (`formats.documents.read_feed`)."""
+    """The feed in `data`, in any format (`formats.feed_reader.read_feed`)."""
     return read_feed(FORMATS.values(), data, base, charset, doubles=doubles, most=most)

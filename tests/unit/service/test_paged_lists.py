@@ -10,7 +10,7 @@ from smartfeeds.core.model import Affiliation
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition
 from smartfeeds.service.feeds import _Read
-from smartfeeds.service.lists import FARTHEST
+from smartfeeds.service.paged_lists import FARTHEST
 from smartfeeds.service.requests import (
     AffiliationList,
     GetAffiliations,

@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.errors import LinkError
-from smartfeeds.xmpp.requests import Requests
+from smartfeeds.xmpp.pending_iqs import Requests
 
 FEEDS = "feeds.b.example"
 

@@ -14,8 +14,8 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import PageAddress, Write, first_cursor, head_of, items_of, sharing_of
 from smartfeeds.http.forms import FeedForm, FeedForms
 from smartfeeds.service.requests import FeedPage
-from smartfeeds.sync.documents import FeedFormat
-from smartfeeds.sync.publishing import DOCUMENTS
+from smartfeeds.sync.document_reader import FeedFormat
+from smartfeeds.sync.document_writer import DOCUMENTS
 
 # The documents that carry sync data; Atom with sync data is a pull.
 SHARED: Mapping[Representation, FeedFormat] = {n.RSS: FeedFormat.RSS, n.OPML: FeedFormat.OPML}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smartfeeds.formats.opml import read_outline
-from smartfeeds.http import lists
+from smartfeeds.http import feed_list
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.routes import Handlers
 from support.component import ALICE, DOMAIN
@@ -167,7 +167,7 @@ async def test_a_list_is_sent_again_only_when_it_has_changed(web: Web, path: str
     assert (again.status, again.body, again.header("ETag")) == (304, b"", first.header("ETag"))
     await make(web, "a")
     await web.component.publish(ALICE, "a", "x")
-    web.component.clock.advance(lists.CACHE_US / US)
+    web.component.clock.advance(feed_list.CACHE_US / US)
     changed = await web.get(path, If_None_Match=first.header("ETag"))
     assert (changed.status, changed.body != first.body) == (200, True)
 
@@ -197,17 +197,17 @@ async def test_opml_of_all_feeds(web: Web) -> None:
 
 async def test_a_whole_list_says_what_it_leaves_out(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """[SF-008] [ESS-010] Read in pieces up to a bound; beyond, the title and a header say how many are missing."""
-    monkeypatch.setattr(lists, "LISTED", 5)
-    monkeypatch.setattr(lists, "CHUNK", 2)
+    monkeypatch.setattr(feed_list, "LISTED", 5)
+    monkeypatch.setattr(feed_list, "CHUNK", 2)
     await web.component.many_nodes([f"f{number}" for number in range(5)])
     whole = await web.get("/feeds.opml")
-    assert (len(list(listed_feeds(read_outline(whole.body)))), whole.header(lists.LEFT_OUT)) == (5, "0")
+    assert (len(list(listed_feeds(read_outline(whole.body)))), whole.header(feed_list.LEFT_OUT)) == (5, "0")
     await web.component.many_nodes(["g0", "g1"])
-    web.component.clock.advance(lists.CACHE_US / US)
+    web.component.clock.advance(feed_list.CACHE_US / US)
     cut = await web.get("/feeds.opml")
     outline = read_outline(cut.body)
     assert [feed.title for feed in listed_feeds(outline)] == [f"f{number}" for number in range(5)]
-    assert (outline.title, cut.header(lists.LEFT_OUT)) == (f"Feeds of {DOMAIN} (the first 5 of 7)", "2")
+    assert (outline.title, cut.header(feed_list.LEFT_OUT)) == (f"Feeds of {DOMAIN} (the first 5 of 7)", "2")
 
 
 async def test_a_whole_list_is_made_once_for_all_who_ask_at_once(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,9 +240,9 @@ async def test_whole_lists_take_only_so_much_room(web: Web) -> None:
     for number in range(100):
         await web.component.create(ALICE, f"f{number}", title="t" * 1_900)
     size_bytes = len((await web.get("/feeds.opml")).body)
-    for number in range(2 * lists.CACHE_BYTES // size_bytes):
+    for number in range(2 * feed_list.CACHE_BYTES // size_bytes):
         assert (await web.get("/feeds.opml", Host=f"h{number}.example")).status == 200
-    assert 5 * size_bytes < kept_by(web).size_bytes <= lists.CACHE_BYTES
+    assert 5 * size_bytes < kept_by(web).size_bytes <= feed_list.CACHE_BYTES
 
 
 async def test_whole_lists_that_are_old_are_forgotten(web: Web) -> None:
@@ -251,7 +251,7 @@ async def test_whole_lists_that_are_old_are_forgotten(web: Web) -> None:
     for number in range(5):
         await web.get("/feeds.opml", Host=f"h{number}.example")
     assert len(kept_by(web)) == 5
-    web.component.clock.advance(lists.CACHE_US / US)
+    web.component.clock.advance(feed_list.CACHE_US / US)
     await web.get("/feeds.opml")
     assert len(kept_by(web)) == 1
 
@@ -265,7 +265,7 @@ async def test_document_of_all_feeds_is_written_in_a_thread(web: Web, monkeypatc
         threads.append(threading.current_thread())
         return document(*values, **options)
 
-    document = lists.document_reply
-    monkeypatch.setattr(lists, "document_reply", write)
+    document = feed_list.document_reply
+    monkeypatch.setattr(feed_list, "document_reply", write)
     assert (await web.get("/feeds.opml")).status == 200
     assert len(threads) == 1 and threads[0] is not threading.main_thread()

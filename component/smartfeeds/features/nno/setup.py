@@ -7,7 +7,7 @@ from smartfeeds.features.nno.planet import Planet, ess_reader, feeds_reader
 from smartfeeds.features.nno.settings import NnoSettings
 from smartfeeds.features.polling.poller import PollClients
 from smartfeeds.features.polling.tools import SourceTools
-from smartfeeds.service.documents import outline_reader
+from smartfeeds.service.feed_pages import outline_reader
 
 
 def run_planets(host: Host) -> Running:

@@ -16,13 +16,13 @@ from smartfeeds.formats.opml_items import outline_head
 from smartfeeds.formats.rss_writer import RSS_END, rss_head
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sync.bindings import in_form
-from smartfeeds.sync.documents import FeedFormat
+from smartfeeds.sync.document_reader import FeedFormat
 from smartfeeds.sync.markup import SyncItem, read_item
-from smartfeeds.sync.outline import ROOT, walk
-from smartfeeds.sync.outlines import SyncOutline, write_sync_outline
 from smartfeeds.sync.places import Place, place_of, tree_of, with_place
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
+from smartfeeds.sync.sync_outline import SyncOutline, write_sync_outline
+from smartfeeds.sync.trees import ROOT, walk
 from smartfeeds.sync.writing import write_item
 
 

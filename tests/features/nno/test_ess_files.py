@@ -6,7 +6,7 @@ from aiohttp import web
 from smartfeeds.errors import FeedError
 from smartfeeds.features.documents.ess import NnoEntry, dumb_checksum, write_nno
 from smartfeeds.features.nno.entries import Aggregator, EntryRequest
-from smartfeeds.features.nno.files import EssSource, Puller
+from smartfeeds.features.nno.ess_files import EssSource, Puller
 from smartfeeds.net.fetch import FetchError
 
 BUILD_S = 1_304_942_400

@@ -1,6 +1,6 @@
 """Files that belong to feeds: their names, media types and addresses in payloads.
 
-The bytes of a file are stored once under their SHA-256 digest (`store.files`); a row connects them with a feed.
+The bytes of a file are stored once under their SHA-256 digest (`store.file_folder`); a row connects them with a feed.
 """
 
 import re

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar, TypeVarTuple
 
-from smartfeeds.core.files import StoredFile
+from smartfeeds.core.feed_files import StoredFile
 from smartfeeds.core.stores import FILES_SUFFIX
 from smartfeeds.errors import StoreError
 

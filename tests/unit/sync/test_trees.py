@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from smartfeeds.sync.outline import WinnerSide, break_cycles, merge_trees, parents_of, walk
+from smartfeeds.sync.trees import WinnerSide, break_cycles, merge_trees, parents_of, walk
 from support.sync import GOLDEN
 
 

@@ -21,15 +21,15 @@ from smartfeeds.formats.opml import (
     write_outline,
 )
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
-from smartfeeds.sync.documents import DocumentPiece
+from smartfeeds.sync.document_reader import DocumentPiece
 from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, JoinReport
 from smartfeeds.sync.markup import SyncItem, read_item
 from smartfeeds.sync.merging import merge
-from smartfeeds.sync.outline import ROOT, Tree, WinnerSide, merge_trees, parents_of, walk
 from smartfeeds.sync.places import Place, place_of, places_in, with_place
 from smartfeeds.sync.record import Flag
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
+from smartfeeds.sync.trees import ROOT, Tree, WinnerSide, merge_trees, parents_of, walk
 from smartfeeds.sync.writing import write_item, write_sync
 
 # Prefix of the keys of outlines without sync data. No sync id can contain this character.

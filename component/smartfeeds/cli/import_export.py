@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import click
 
-from smartfeeds.app.documents import FORMATS, read_document
+from smartfeeds.app.formats import FORMATS, read_document
 from smartfeeds.cli.common import config_option, json_option, private_option
 from smartfeeds.cli.fetching import allowed_networks, fetch, file_or_address
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
@@ -24,7 +24,7 @@ from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import load_details
-from smartfeeds.formats.items import FeedDocument, FormatLoss
+from smartfeeds.formats.feed_document import FeedDocument, FormatLoss
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.context import Context, LocatedNode, check_expired, locate
 from smartfeeds.service.feeds import FeedService

@@ -94,6 +94,10 @@ def list_document(form: Representation, parameters: tuple[Parameter, ...]) -> Op
     )
 
 
+JSON_LIST = list_document(n.JSON, PARAMETERS[n.JSON])
+OPML_LIST = list_document(n.OPML, PARAMETERS[n.OPML])
+
+
 @dataclass(frozen=True, slots=True)
 class _WholeList:
     """A cached list of all feeds."""

@@ -15,8 +15,8 @@ from smartfeeds.formats.atom_reader import ATOM
 from smartfeeds.formats.distinct import told_apart
 from smartfeeds.formats.document_format import DocumentFormat, Drafts, Reader
 from smartfeeds.formats.encodings import in_utf8, in_utf8_exactly
+from smartfeeds.formats.feed_document import FeedDocument, FeedDraft, ImportedItem, ItemDraft, SkippedItem
 from smartfeeds.formats.growth import ItemGrowth, check_scope
-from smartfeeds.formats.items import FeedDocument, FeedDraft, ImportedItem, ItemDraft, SkippedItem
 from smartfeeds.formats.json_text import json_feed_start, load_json, looks_like_json
 from smartfeeds.formats.links import is_uri, rebase
 from smartfeeds.formats.loader import load

@@ -7,8 +7,8 @@ import threading
 import pytest
 from aiohttp.abc import ResolveResult
 
-from smartfeeds.net import names
-from smartfeeds.net.names import KEPT_S, NEW_AT_ONCE, NameCache
+from smartfeeds.net import resolver
+from smartfeeds.net.resolver import KEPT_S, NEW_AT_ONCE, NameCache
 from support.waiting import HANG_S, in_vain
 from support.website import Names
 
@@ -49,7 +49,7 @@ async def test_failure_is_not_remembered() -> None:
 
 async def test_old_names_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Strangers can name any number of hosts."""
-    monkeypatch.setattr(names, "_SWEEP_NAMES", 10)
+    monkeypatch.setattr(resolver, "_SWEEP_NAMES", 10)
     clock = Clock()
     cache = NameCache(Names("127.0.0.1"), clock=clock)
     for number in range(25):

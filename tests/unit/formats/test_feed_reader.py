@@ -2,15 +2,15 @@
 
 import pytest
 
-from smartfeeds.app.documents import read_document
+from smartfeeds.app.formats import read_document
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.view import matches, parse_view
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, loader, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
-from smartfeeds.formats.documents import MAX_ID_BYTES
-from smartfeeds.formats.items import FeedDocument, ImportedItem
+from smartfeeds.formats.feed_document import FeedDocument, ImportedItem
+from smartfeeds.formats.feed_reader import MAX_ID_BYTES
 from smartfeeds.formats.payload import complete_entry
 
 DOCUMENTS = pytest.mark.needs("documents")

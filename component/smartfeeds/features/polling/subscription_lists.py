@@ -26,11 +26,11 @@ from smartfeeds.features.polling.sources import add_source, in_own_node
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.net.fetch import FetchError, Response
 from smartfeeds.service.context import Context, recipient_access
-from smartfeeds.service.documents import version_of
+from smartfeeds.service.feed_pages import version_of
 from smartfeeds.service.placing import MAX_OUTLINE
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.sync.publishing import SharedOutline
+from smartfeeds.sync.document_writer import SharedOutline
 
 # The sources of a list, including those that it does not name any more: a foreign server chooses their number.
 MAX_LISTED: Final = 1_000

@@ -5,8 +5,8 @@ import pytest
 from smartfeeds.errors import FeedError
 from smartfeeds.sync.joining import JoinReport
 from smartfeeds.sync.merging import Outcome
-from smartfeeds.sync.outline import walk
-from smartfeeds.sync.outlines import merge_outlines, read_sync_outline, write_sync_outline
+from smartfeeds.sync.sync_outline import merge_outlines, read_sync_outline, write_sync_outline
+from smartfeeds.sync.trees import walk
 from support.sync import CORPUS
 
 NS = "https://www.microsoft.com/schemas/rss/sse"

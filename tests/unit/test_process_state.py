@@ -52,7 +52,6 @@ STATES = of_features("STATES") | {
     "telemetry.Durations": LOCAL,
     "telemetry.Tally": LOCAL,
     "core.fairness.FairOrder": LOCAL,
-    "core.last_items.LastItems": LOCAL,  # a resource may receive the newest item once from each process
     "core.limits.TokenBuckets": Bound("`limits.publishes_per_s`"),
     "delivery.changes.ChangeNotifier": LOCAL,
     "delivery.changes.WatchedNodes": Checked(f"{CACHES}::test_held_pull_ends_with_the_notice_of_another_process"),
@@ -102,7 +101,6 @@ STATES = of_features("STATES") | {
     "xmpp.ordering._Lane": LOCAL,
     "xmpp.outbox.Outbox": LOCAL,
     "xmpp.pending_iqs.Requests": LOCAL,  # PG-072: ids name the process, and responses are passed on
-    "xmpp.tasks.Tasks": LOCAL,
     "xmpp.turns.StanzaTurns": LOCAL,
     "xmpp.turns._Sender": LOCAL,
 }

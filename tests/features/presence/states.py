@@ -11,4 +11,6 @@ STATES = {
     ),
     "capabilities.CapabilityReader": LOCAL,
     "xmpp.Presences": LOCAL,
+    "last_items.LastItems": LOCAL,  # a resource may receive the newest item once from each process
+    "tasks.Tasks": LOCAL,
 }

@@ -7,8 +7,8 @@ from enum import Enum
 from urllib.parse import quote
 
 from smartfeeds.core.urls import IMAGES
+from smartfeeds.features.pages.hashed_files import HashedFile
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.hashed_files import HashedFile
 
 
 class ImagePolicy(Enum):

@@ -16,6 +16,7 @@ from smartfeeds.features.pages.feed_style import STYLED, STYLED_HEADERS, style_l
 from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of
 from smartfeeds.features.pages.look import look_of
 from smartfeeds.features.pages.river import ENTRY_PLACE, parse_entry_place
+from smartfeeds.features.pages.river_feed import write_river
 from smartfeeds.features.pages.river_page import RiverPages
 from smartfeeds.features.pages.river_requests import (
     FeedEntry,
@@ -29,7 +30,6 @@ from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.plain_activity import write_item
 from smartfeeds.formats.representation import Representation
-from smartfeeds.formats.river_feed import write_river
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from smartfeeds.core.feed_files import LOGO_TYPES
-from smartfeeds.http.hashed_files import HashedFile, hashed_file
+from smartfeeds.features.pages.hashed_files import HashedFile, hashed_file
 
 Colour = tuple[int, int, int]
 

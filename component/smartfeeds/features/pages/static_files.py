@@ -6,11 +6,11 @@ from http import HTTPStatus
 from importlib import resources
 
 from smartfeeds.core.feed_files import LOGO_TYPES
+from smartfeeds.features.pages.hashed_files import HashedFile, hashed_file
 from smartfeeds.features.pages.look import look_of
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
-from smartfeeds.http.hashed_files import HashedFile, hashed_file
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation
 from smartfeeds.http.replies import Reply

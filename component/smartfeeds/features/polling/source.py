@@ -15,13 +15,13 @@ from urllib.parse import unquote, urlsplit
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.filters import FILTERS, LastChange
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.own_address import own_path
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.core.view import BARE, View, parse_view
 from smartfeeds.core.web_address import DEFAULT_PORTS, address_key, ascii_host, normal_escapes, read_address
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.features.polling.enclosure_rules import parse_rule
+from smartfeeds.features.polling.own_address import own_path
 
 # The shortest interval that an operator may choose.
 LEAST_CHOSEN_S: Final = 300

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from smartfeeds.core.model import NO_LIMIT, Node, Slice
-from smartfeeds.core.own_address import own_nodes
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE
@@ -16,6 +15,7 @@ from smartfeeds.core.web_address import address_key, host_spellings, read_addres
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.polling import polls as polling
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.own_address import own_nodes
 from smartfeeds.features.polling.source import HostPause, Source, SourceState, node_names_of
 from smartfeeds.formats.atom import address_of_source
 from smartfeeds.service.context import Context

@@ -12,13 +12,13 @@ from typing import Final
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT, Edge, Node, NodeKind, Slice
-from smartfeeds.core.own_address import own_nodes, own_path
 from smartfeeds.core.text import counted
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.validators import Validators
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.features.polling import rows
+from smartfeeds.features.polling.own_address import own_nodes, own_path
 from smartfeeds.features.polling.polls import UNLISTED, resumed, unlisted
 from smartfeeds.features.polling.source import Source, SourceSettings, SourceState, new_source
 from smartfeeds.features.polling.source_lists import read_source_list

@@ -13,10 +13,10 @@ from functools import partial
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import LinkError
+from smartfeeds.features.presence.tasks import Tasks
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.caps import Caps, CapsKey, DiscoInfo, read_info
 from smartfeeds.xmpp.elements import Element
-from smartfeeds.xmpp.tasks import Tasks
 
 CAPS = ns.tag(ns.CAPS, "c")
 ANSWER_S = 30.0  # the longest wait for the response of a client

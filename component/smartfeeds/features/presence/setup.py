@@ -8,9 +8,9 @@ from smartfeeds.core.consumers import HELD
 from smartfeeds.delivery.changes import repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.features.presence.held import HeldSender
+from smartfeeds.features.presence.tasks import Tasks
 from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.push.side import PushSide
-from smartfeeds.xmpp.tasks import Tasks
 
 
 def run_presence(host: Host) -> Running:

@@ -18,7 +18,6 @@ from smartfeeds import system
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.contacts import Contact
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.last_items import LastItems
 from smartfeeds.core.suboptions import ONLINE, SHOWS
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
@@ -26,6 +25,7 @@ from smartfeeds.errors import FeedError, LinkError, StoreError
 from smartfeeds.features.presence import rows
 from smartfeeds.features.presence.capabilities import CapabilityReader, encode_caps, read_caps
 from smartfeeds.features.presence.interests import Interests
+from smartfeeds.features.presence.last_items import LastItems
 from smartfeeds.features.presence.requests import (
     AVAILABLE,
     CHANGES,
@@ -42,6 +42,7 @@ from smartfeeds.features.presence.requests import (
     list_temporary,
 )
 from smartfeeds.features.presence.states import Availability, Resource
+from smartfeeds.features.presence.tasks import Tasks
 from smartfeeds.push.side import Interest
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService
@@ -55,7 +56,6 @@ from smartfeeds.xmpp.encode import encode_last_item
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.stanza_side import PresenceReader, StanzaSide
 from smartfeeds.xmpp.stream import ComponentStream
-from smartfeeds.xmpp.tasks import Tasks
 
 log = structlog.get_logger()
 

@@ -1,8 +1,8 @@
 """The same newest item is not sent to a resource again at once."""
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.last_items import REPEAT_S, RESOURCES_MAX, LastItems
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.features.presence.last_items import REPEAT_S, RESOURCES_MAX, LastItems
 
 PHONE, DESK = Jid("bob", "x", "phone"), Jid("bob", "x", "desk")
 LATER_US = REPEAT_S * US_PER_S

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.core.own_address import own_nodes, own_path
+from smartfeeds.features.polling.own_address import own_nodes, own_path
 
 DOMAIN = "feeds.example.org"
 OWN = "https://feeds.example.org"

@@ -262,7 +262,7 @@ class Readings:
     shards: int = 0
 
 
-KERNEL: Final[tuple[type, ...]] = (Readings, DeliveryReading, BacklogReading)
+KERNEL_METRICS: Final[tuple[type, ...]] = (Readings, DeliveryReading, BacklogReading)
 
 
 def families(kind: type, readings: Iterable[object] = ()) -> Iterator[Metric]:
@@ -286,7 +286,7 @@ class ReadingsCollector(Collector):
     """
 
     def __init__(self) -> None:
-        self.kinds = KERNEL
+        self.kinds = KERNEL_METRICS
         self.source: Callable[[], Iterable[object]] | None = None
 
     def describe(self) -> Iterator[Metric]:

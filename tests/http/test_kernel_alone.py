@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 
-from smartfeeds.formats.kernel_formats import KERNEL_FORMATS
+from smartfeeds.app.formats import KERNEL_FORMATS
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.health import Health

@@ -1,6 +1,6 @@
 """The metrics that the service has."""
 
-from smartfeeds.app.metrics import declare_metrics
+from smartfeeds.app.sides import declare_metrics
 from smartfeeds.telemetry import GATHERED, REGISTRY
 
 _HISTOGRAM = ("_bucket", "_sum", "_count")

@@ -14,8 +14,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 import smartfeeds
 from smartfeeds.app.config import CONFIGURATION, ENV_DELIMITER, ENV_PREFIX
-from smartfeeds.app.metrics import declare_metrics
-from smartfeeds.app.sides import chat_tables
+from smartfeeds.app.sides import chat_tables, declare_metrics
 from smartfeeds.chat.commands import joined_commands
 from smartfeeds.cli import main
 from smartfeeds.features.bot.commands import COMMANDS

@@ -5,10 +5,15 @@ from types import MappingProxyType
 from typing import Final
 
 from smartfeeds.features import FEATURES
+from smartfeeds.formats.activity import ACTIVITIES
+from smartfeeds.formats.atom_reader import ATOM
 from smartfeeds.formats.document_format import DocumentFormat
 from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.feed_reader import read_feed
-from smartfeeds.formats.kernel_formats import KERNEL_FORMATS
+from smartfeeds.formats.opml_items import OPML
+from smartfeeds.formats.rss_writer import RSS
+
+KERNEL_FORMATS: tuple[DocumentFormat, ...] = (ATOM, RSS, OPML, ACTIVITIES)
 
 
 def _joined() -> Mapping[str, DocumentFormat]:

@@ -16,9 +16,8 @@ from smartfeeds.app.background import BackgroundTasks
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import CoroutineFunction, Host, Process, run_all
 from smartfeeds.app.group import GroupLink, make_group
-from smartfeeds.app.metrics import declare_metrics
 from smartfeeds.app.opening import lock_store, open_service
-from smartfeeds.app.sides import chat_tables, xmpp_side
+from smartfeeds.app.sides import chat_tables, declare_metrics, xmpp_side
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.limits import publish_limits
 from smartfeeds.delivery.backlog import BacklogWatch

@@ -1,4 +1,4 @@
-"""Joins the tables of the kernel and of all features: lists, XMPP, and commands in chats."""
+"""Joins the tables of the kernel and of all features: lists, XMPP, commands in chats, and metrics."""
 
 from typing import Any
 
@@ -9,10 +9,12 @@ from smartfeeds.service.managed_nodes import NODES
 from smartfeeds.service.node_people import MEMBERS, SUBSCRIPTIONS
 from smartfeeds.service.resources import Resource
 from smartfeeds.service.work import WORK
-from smartfeeds.xmpp.command_table import KERNEL
+from smartfeeds.telemetry import GATHERED, KERNEL_METRICS
+from smartfeeds.xmpp import authorization
 from smartfeeds.xmpp.resources import commands_of
 from smartfeeds.xmpp.side import XmppSide, joined
 
+KERNEL = XmppSide(commands=authorization.COMMANDS)
 KERNEL_RESOURCES: tuple[Resource[Any], ...] = (NODES, MEMBERS, SUBSCRIPTIONS, CONSUMERS, WORK)
 
 
@@ -32,3 +34,8 @@ def chat_tables() -> tuple[ChatTable, ...]:
     """Returns the commands of features in chats."""
     tables = (feature.service().chat for feature in FEATURES)
     return tuple(table for table in tables if table is not None)
+
+
+def declare_metrics() -> None:
+    """Adds the metrics of all features to those of the kernel. A second call changes nothing."""
+    GATHERED.kinds = (*KERNEL_METRICS, *(kind for feature in FEATURES for kind in feature.service().metrics))

@@ -6,6 +6,7 @@ connected: slixmpp does not reconnect by itself, and its back-off starts anew wi
 
 import asyncio
 import logging
+import os
 import random
 import ssl
 from collections.abc import Awaitable, Callable
@@ -20,7 +21,6 @@ from slixmpp.xmlstream.handler import Callback
 from slixmpp.xmlstream.matcher.base import MatcherBase
 from slixmpp.xmlstream.stanzabase import StanzaBase
 
-from smartfeeds.client.causes import cause_of, worst
 from smartfeeds.client.errors import (
     CertificateError,
     FollowError,
@@ -309,7 +309,7 @@ class ClientLink(SlixLink):
         log.log(level, "%s to %s as %s: %s; next try in %.1f s", what, self.server, self._account, cause, delay_s)
 
     def _reason(self) -> str:
-        return cause_of(worst(self._failures)) or "the connection was closed"
+        return _cause_of(_worst(self._failures)) or "the connection was closed"
 
     async def _one_connection(self) -> None:
         """Connects. Returns when the connection has failed or ended."""
@@ -371,7 +371,7 @@ class ClientLink(SlixLink):
         self._failures.append("the host name has no address" if isinstance(reason, str) else reason)
         if isinstance(reason, ssl.SSLCertVerificationError):
             self._final_error = CertificateError(
-                f"cannot connect to {self.server} as {self._account}: {cause_of(reason)}; it needs a certificate "
+                f"cannot connect to {self.server} as {self._account}: {_cause_of(reason)}; it needs a certificate "
                 "for the domain of the account, from an authority that this machine trusts"
             )
 
@@ -418,3 +418,23 @@ class ClientLink(SlixLink):
         self._down.set()
         self._settled.set()
         super()._on_disconnected(event)
+
+
+def _cause_of(reason: object) -> str:
+    """Returns the cause that an event of slixmpp or an exception names, or an empty text."""
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return f"the certificate is not valid, {reason.verify_message}"
+    if isinstance(reason, ssl.SSLError):
+        return f"TLS failed, {(reason.reason or str(reason)).lower().replace('_', ' ')}"
+    if isinstance(reason, OSError) and reason.errno:
+        return os.strerror(reason.errno).lower()
+    return str(reason or "")
+
+
+def _worst(reasons: list[object]) -> object:
+    """Returns the cause to report after several attempts: an invalid certificate if there was one, else the last cause.
+
+    An invalid certificate is the only cause that another attempt cannot repair.
+    """
+    bad = [reason for reason in reasons if isinstance(reason, ssl.SSLCertVerificationError)]
+    return (bad or reasons or [None])[-1]

@@ -1,6 +1,6 @@
 """The type of a format of documents. Each format is one value, in the module of the format, with a line in a table.
 
-The kernel has a table (`kernel_formats`), and so may each feature. `app.formats` joins them.
+The kernel and each feature may have several. `app.formats` joins them in one table.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds import telemetry
-from smartfeeds.app.metrics import declare_metrics
+from smartfeeds.app.sides import declare_metrics
 from smartfeeds.features.cluster.metrics import (
     CanaryReading,
     DatabaseReading,

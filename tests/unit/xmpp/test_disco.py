@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from lxml import etree
 
+from smartfeeds.app.sides import KERNEL
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import ResultSetRequest
@@ -12,7 +13,6 @@ from smartfeeds.core.view import BARE, CREATED, PARAMETERS, SMART, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.caps import read_info
-from smartfeeds.xmpp.command_table import KERNEL
 from smartfeeds.xmpp.commands import ListCommands
 from smartfeeds.xmpp.disco import Disco, ServiceInfo, capabilities
 from unit.xmpp.wire import ACTOR, DATA, PS, RSM, SERVICE, canonical, field, parse, submit

@@ -8,8 +8,27 @@ from smartfeeds.cli.common import config_option
 from smartfeeds.cli.list_commands import list_command
 from smartfeeds.cli.offline import read_pages, write_offline
 from smartfeeds.console import Commands, print_out
-from smartfeeds.features.cloud.requests import cloud_statuses, drop_registration
-from smartfeeds.features.cloud.resources import REGISTRATIONS
+from smartfeeds.core.times import format_second
+from smartfeeds.features.callbacks.resources import last_delivery
+from smartfeeds.features.cloud.requests import CloudStatus, cloud_statuses, drop_registration
+from smartfeeds.service.resources import Column, Resource
+
+# The addresses of callbacks are secrets of their receivers, so the list has their hosts only.
+REGISTRATIONS: Resource[CloudStatus] = Resource(
+    "cloud",
+    "registration",
+    (
+        Column("registration", lambda status: status.callback.callback_no),
+        Column("node", lambda status: status.node),
+        Column("url", lambda status: status.url),
+        Column("host", lambda status: status.callback.host),
+        Column("protocol", lambda status: status.protocol.value),
+        Column("state", lambda status: status.phase.value),
+        Column("expires", lambda status: format_second(status.callback.expires_us)),
+        *last_delivery(lambda status: (status.callback, status.failure)),
+    ),
+    empty="There are no registrations.",
+)
 
 
 @click.group("cloud", cls=Commands)

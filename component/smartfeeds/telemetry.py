@@ -32,8 +32,6 @@ _LOOP_PERIOD_S: Final = 0.5
 _NOT_REFUSED: Final = frozenset({"ok", "cancelled"})  # outcomes
 # These libraries log details of their own work at INFO. Below DEBUG only their warnings are shown.
 _QUIET: Final = ("slixmpp", "asyncio")
-# At the level debug aiosqlite logs all values that are read and written, among them passwords, tokens and secrets.
-_SECRETIVE: Final = "aiosqlite"
 
 
 class Tally(Collector):
@@ -320,7 +318,6 @@ def set_log_level(level: str) -> None:
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(**{**structlog.get_config(), "wrapper_class": structlog.make_filtering_bound_logger(threshold)})
     logging.getLogger().setLevel(threshold)
-    logging.getLogger(_SECRETIVE).setLevel(logging.WARNING)
     for name in _QUIET:
         logging.getLogger(name).setLevel(threshold if threshold == logging.DEBUG else logging.WARNING)
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-import aiosqlite
 import pytest
 from lxml import etree
 
@@ -32,7 +31,7 @@ from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, FeedPage, Publish, PullFeed
-from smartfeeds.store.sqlite import SqliteStore, hop
+from smartfeeds.store.sqlite import SqliteStore, SqliteThread
 
 FEED = "comments"
 ITEMS = 200
@@ -185,7 +184,7 @@ class HttpWork:
             return PageWork.of(await rounds(60) - few, 40)
 
     @property
-    def connections(self) -> Sequence[aiosqlite.Connection]:
+    def connections(self) -> Sequence[SqliteThread]:
         """The connections to the database."""
         assert isinstance(self.app.service.store, SqliteStore)
         return self.app.service.store._connections
@@ -265,7 +264,7 @@ async def _positions(app: App) -> list[str]:
 
 
 @asynccontextmanager
-async def counting(connections: Sequence[aiosqlite.Connection]) -> AsyncIterator[Callable[[], Counts]]:
+async def counting(connections: Sequence[SqliteThread]) -> AsyncIterator[Callable[[], Counts]]:
     """Counts in the thread of the event loop, in those of the connections, and in threads that start meanwhile."""
     by_thread: list[tuple[defaultdict[CodeType, int], defaultdict[CodeType, int]]] = []
     statements: list[str] = []
@@ -292,8 +291,8 @@ async def counting(connections: Sequence[aiosqlite.Connection]) -> AsyncIterator
         return total
 
     for connection in connections:
-        await connection.set_trace_callback(statements.append)
-        await hop(connection, sys.setprofile, profile())
+        await connection.run(connection.raw.set_trace_callback, statements.append)
+        await connection.run(sys.setprofile, profile())
     threading.setprofile(lambda *_event: sys.setprofile(profile()))
     sys.setprofile(profile())
     try:
@@ -302,8 +301,8 @@ async def counting(connections: Sequence[aiosqlite.Connection]) -> AsyncIterator
         sys.setprofile(None)
         threading.setprofile(None)
         for connection in connections:
-            await hop(connection, sys.setprofile, None)
-            await connection.set_trace_callback(None)
+            await connection.run(sys.setprofile, None)
+            await connection.run(connection.raw.set_trace_callback, None)
 
 
 def _exchange(port: int, requests: Sequence[bytes]) -> None:

@@ -37,4 +37,4 @@ async def test_an_item_on_event_streams_stays_within_its_budget(
 ) -> None:
     async with http_work(tmp_path, monkeypatch) as work:
         event = await work.of_events()
-    Budget(1627, 1361, 50, 16).assert_holds(event, MARGIN)
+    Budget(1602, 1361, 50, 16).assert_holds(event, MARGIN)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import aiosqlite
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +23,7 @@ from smartfeeds.store.engine import OverBudgetError
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sql_item_writes import REPLACED_BYTES
 from smartfeeds.store.sql_store import SLOW_WRITE_S
-from smartfeeds.store.sqlite import READERS, SqliteStore, hop
+from smartfeeds.store.sqlite import READERS, SqliteStore, SqliteThread
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import SenderQueue, WorkQueue
 from store.values import NamedWork, add_feed, item, read_payload, view
@@ -116,13 +115,14 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
         await asyncio.gather(*(queue.call(lambda _tx: None, turn) for turn in turns))
         return list(batches)
 
-    async with aiosqlite.connect(":memory:") as connection:
-        queue = WorkQueue([partial(hop, connection, run)], 64, SLOW_WRITE_S)
-        quick = ["q0", "q1", "q2"]
-        await call("slow", *quick * 3)
-        assert await call("slow", *quick) == [["slow"], quick], "10 ms used so far, the others 12 ms"
-        assert await call("slow", *quick) == [quick, ["slow"]], "20 ms used so far, the others 16 ms"
-        await queue.close()
+    thread = SqliteThread()
+    queue = WorkQueue([partial(thread.run, run)], 64, SLOW_WRITE_S)
+    quick = ["q0", "q1", "q2"]
+    await call("slow", *quick * 3)
+    assert await call("slow", *quick) == [["slow"], quick], "10 ms used so far, the others 12 ms"
+    assert await call("slow", *quick) == [quick, ["slow"]], "20 ms used so far, the others 16 ms"
+    await queue.close()
+    await thread.close()
 
 
 async def test_works_that_wait_may_be_dropped_at_the_end() -> None:

@@ -24,7 +24,7 @@ from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_nodes import FALL_BEHIND
 from smartfeeds.store.sql_store import SLOW_WRITE_S
-from smartfeeds.store.sqlite import READER_CACHE_KIB, READERS, WRITER_CACHE_KIB, SqliteStore, hop
+from smartfeeds.store.sqlite import READER_CACHE_KIB, READERS, WRITER_CACHE_KIB, SqliteStore
 from smartfeeds.store.sqlite_engine import SqliteEngine
 from smartfeeds.store.work_queue import SenderQueue
 from store.values import NamedWork, add_feed, ids, item, node, read_payload, subscription, view
@@ -326,7 +326,7 @@ async def test_page_caches_of_all_connections_have_their_bounds(sqlite: SqliteSt
     def bounds(raw: sqlite3.Connection) -> list[int]:
         return [raw.execute(f"PRAGMA {name}").fetchone()[0] for name in ("cache_size", "mmap_size")]
 
-    connections = [await hop(connection, bounds, connection._conn) for connection in sqlite._connections]
+    connections = [await connection.run(bounds, connection.raw) for connection in sqlite._connections]
 
     # The last connection copies the log, and its cache remains empty.
     assert connections == [[-WRITER_CACHE_KIB, 0], *[[-READER_CACHE_KIB, 0]] * (READERS + 2)]

@@ -71,7 +71,6 @@ NOT_PURE = {"urllib.request", "importlib.metadata", "email.mime", "datetime.now"
 # library -> modules that may import it
 OWNERS = {
     "slixmpp": ("xmpp/stream.py", "client/transport.py", "features/demo/person.py"),
-    "aiosqlite": ("store/",),
     "sqlite3": (
         "store/",
         "features/backup/",

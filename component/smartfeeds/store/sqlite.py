@@ -1,9 +1,7 @@
-"""The SQLite store: one writing connection and some reading connections, each with a thread of aiosqlite.
+"""The SQLite store: one writing connection and some reading connections, each with a thread of its own.
 
 Writes are committed in groups in WAL mode with `synchronous=FULL`, so that an acknowledged write survives a power loss.
-A group costs one switch to the thread and one sync of the disk. aiosqlite has no call for several statements at once,
-so `hop` uses its `Connection._execute` and other functions its `_conn`; tests/store/test_aiosqlite.py pins what they
-rely on.
+A group costs one switch to the thread and one sync of the disk.
 """
 
 import asyncio
@@ -14,13 +12,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, TypeVar
 
-import aiosqlite
-
-from smartfeeds.errors import StoreError, StoreLostError
+from smartfeeds.errors import StoreClosedError, StoreError, StoreLostError
 from smartfeeds.store import migrate
-from smartfeeds.store.base import OpenMode, ReadTx, Work
+from smartfeeds.store.base import OpenMode, ReadTx, Work, settle
 from smartfeeds.store.batches import ReadBatches, WriteBatches
 from smartfeeds.store.file_watch import FileWatch
 from smartfeeds.store.indexer import TraitsReader
@@ -62,19 +60,73 @@ WATCH_S = 1.0  # between two looks at the files
 # without a limit. A file below it is written again in place, which is faster than growing a new one.
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 
-
-async def hop(connection: aiosqlite.Connection, function: Callable[..., Any], *args: object) -> Any:
-    """Runs a function in the thread of a connection. aiosqlite has no public way to run several statements there."""
-    return await connection._execute(function, *args)  # type: ignore[no-untyped-call]
+# The future of a function, the function and its arguments; None ends the thread.
+_Call = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
 
 
-async def ended(connection: aiosqlite.Connection) -> None:
-    """Waits until the thread of a connection has ended, after the connection was closed or could not be opened.
+class SqliteThread:
+    """Runs functions in the thread of a connection, one after the other. `raw` is the connection while it is open.
 
-    The thread calls the event loop at its end, so the loop must still run.
+    sqlite3 allows a connection only in the thread that has opened it. A `ThreadPoolExecutor` of one thread does the
+    same with 60 more Python calls and twice the processor time for each function, which every batch would pay.
+    Libraries such as aiosqlite pass single statements to the thread, but a batch is a function over many statements.
     """
-    while connection._thread.is_alive():  # noqa: ASYNC110 - a thread sets no event when it ends
-        await asyncio.sleep(0.001)
+
+    raw: sqlite3.Connection
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._is_closed = False
+        # A daemon: if the program fails before it closes the store, the exit does not wait for this thread. A
+        # transaction that runs then is undone as after a kill.
+        self._thread = Thread(target=self._serve, name="sqlite", daemon=True)
+        self._thread.start()
+
+    def run(self, function: Callable[..., Any], *args: object) -> "asyncio.Future[Any]":
+        """Calls a function in the thread, after those that wait. It runs to its end even if the caller is cancelled,
+        because its transaction must not stay open. Raises StoreClosedError after `close`."""
+        if self._is_closed:  # nothing would settle the future
+            raise StoreClosedError("the connection to the database is closed")
+        future = self._loop.create_future()
+        self._calls.put((future, function, args))
+        return future
+
+    async def open(self, path: str, **options: Any) -> None:
+        """Opens the connection. `options` are those of sqlite3.connect. Raises sqlite3.Error."""
+        await self.run(self._open, path, options)
+
+    def _open(self, path: str, options: dict[str, Any]) -> None:
+        # Set in the thread, so that `close` closes the connection even if the caller was cancelled meanwhile.
+        self.raw = sqlite3.connect(path, **options)
+
+    async def close(self) -> None:
+        """Runs what waits, closes the connection if it was opened, and ends the thread."""
+        closing = self.run(self._close)
+        self._is_closed = True
+        self._calls.put(None)
+        await closing
+        # The thread has only to return. It must not outlive the loop that it calls.
+        self._thread.join()
+
+    def _close(self) -> None:
+        if hasattr(self, "raw"):
+            self.raw.close()
+
+    def _serve(self) -> None:
+        while call := self._calls.get():
+            future, function, args = call
+            result, error = None, None
+            try:
+                result = function(*args)
+            except BaseException as failure:  # noqa: BLE001 - it belongs to the caller
+                error = failure
+            try:
+                self._loop.call_soon_threadsafe(settle, future, result, error)
+            except RuntimeError:
+                return  # the loop was closed before the store, so nobody waits any more
+            # Or this thread would keep the works of a batch, and their results, until the next batch.
+            del call, future, function, args, result, error
 
 
 class SqliteStore(SqlStore):
@@ -90,8 +142,8 @@ class SqliteStore(SqlStore):
         super().__init__(reader, mode)
         self.path = path
         self._busy_s = busy_s
-        self._connections: list[aiosqlite.Connection] = []
-        self._log_copier: aiosqlite.Connection | None = None
+        self._connections: list[SqliteThread] = []
+        self._log_copier: SqliteThread | None = None
         self._log_writes = 0  # writes since the log was copied
         self._log_copied_s = 0.0  # time of the last copy, on the clock of the event loop
         self._log_copy: asyncio.Task[None] | None = None
@@ -161,37 +213,31 @@ class SqliteStore(SqlStore):
     async def _copy_log(self) -> None:
         assert self._log_copier is not None
         self._log_writes = 0
-        await hop(self._log_copier, _checkpoint, self._log_copier._conn)
+        await self._log_copier.run(_checkpoint, self._log_copier.raw)
         self._log_copied_s = asyncio.get_running_loop().time()
         self._log_copy = None
 
     async def _connect(self, prepare: Callable[[sqlite3.Connection], Runner]) -> BatchRunner:
         """Opens a connection. `prepare` sets it up in its thread and returns what runs batches there."""
-        # mode=rw: only `make_private` creates the file. SQLite must not create a file that was removed meanwhile.
-        connection = aiosqlite.connect(
-            f"{self.path.absolute().as_uri()}?mode=rw",
-            isolation_level=None,
-            timeout=self._busy_s,
-            cached_statements=256,
-            uri=True,
-        )
-        try:
-            await connection
-        except DATABASE_ERRORS as error:
-            await ended(connection)
-            raise store_error(error, str(self.path)) from error
+        connection = SqliteThread()
         self._connections.append(connection)
         try:
-            return partial(hop, connection, await hop(connection, prepare, connection._conn))
+            # mode=rw: only `make_private` creates the file. SQLite must not create a file that was removed meanwhile.
+            await connection.open(
+                f"{self.path.absolute().as_uri()}?mode=rw",
+                isolation_level=None,
+                timeout=self._busy_s,
+                cached_statements=256,
+                uri=True,
+            )
+            return partial(connection.run, await connection.run(prepare, connection.raw))
         except DATABASE_ERRORS as error:
             raise store_error(error, str(self.path)) from error
 
     async def _disconnect(self) -> None:
         # Readers first: the last connection to close copies the write-ahead log into the database.
         while self._connections:
-            connection = self._connections.pop()
-            await connection.close()
-            await ended(connection)
+            await self._connections.pop().close()
 
     def _writer(self, raw: sqlite3.Connection) -> Runner:
         migrate.prepare(raw, self.path, self._mode)

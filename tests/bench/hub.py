@@ -16,7 +16,7 @@ from bench.work import Number, Numbers
 from smartfeeds.core.view import Order
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
-from smartfeeds.features.hub.protocol import HubTerms, dump_terms
+from smartfeeds.features.hub.protocol import HUB_TERMS, HubTerms
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.service.consumers import add_consumer
 from smartfeeds.store.base import WriteTx
@@ -70,7 +70,7 @@ def _run(folder: Path, count: int) -> Numbers:
 
 async def _subscribe(config: Path, port: int, count: int) -> None:
     """Subscriptions that are confirmed already."""
-    terms = dump_terms(HubTerms("", "", secret="secret"))
+    terms = HUB_TERMS.write(HubTerms("", "", secret="secret"))
 
     def fill(tx: WriteTx) -> None:
         node = tx.node(NODE)

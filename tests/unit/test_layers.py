@@ -45,11 +45,12 @@ LAYERS: dict[str, set[str]] = {
     },
     "console": {"errors", "core"},
     "hidden": set(),
+    "json_form": set(),
     "terminal": {"console", "core"},
     "features": {  # the kernel; test_features_import_only_what_they_need has the rest
         "errors", "core", "formats", "sync", "store", "service", "delivery", "push", "xmpp", "http", "net", "client",
         "app", "cli", "console", "terminal", "telemetry", "recent", "system", "texts", "threads", "workers",
-        "xml_names", "watchdog", "parts", "chat", "local",
+        "xml_names", "watchdog", "parts", "chat", "local", "json_form",
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "telemetry",
@@ -95,7 +96,7 @@ OWNERS = {
     "jinja2": ("features/pages/",),
     "nh3": ("features/pages/",),
     "markdown_it": ("features/authoring/markdown.py", "features/authoring/markdown.py"),
-    "pydantic": ("app/config", "features/", "http/settings.py", "xmpp/settings.py"),
+    "pydantic": ("app/config", "features/", "json_form.py", "http/settings.py", "xmpp/settings.py"),
     "click": ("cli/", "features/", "console.py", "terminal.py"),
     "rich": ("features/", "terminal.py"),
     "prometheus_client": ("telemetry.py", "features/"),

@@ -139,6 +139,7 @@ PURE = of_features("PURE") | {
     "http.queries": {"_view"},
     "http.replies": {"_date"},
     "http.router": {"self._remembered"},
+    "json_form": {"_adapter"},
     "service.feeds": {"_kind_of"},
     "service.nodes": {"_initial_options"},
     "service.syncing": {"endpoint", "is_own_endpoint"},

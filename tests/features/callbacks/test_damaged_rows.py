@@ -12,7 +12,7 @@ from support.component import Starter
 from support.damaged_rows import NEVER_US, DamagedTable, check_damage
 from support.web import WebStarter
 
-TERMS = websub.dump_terms(websub.HubTerms(".atom", "", websub.HubDialect.WEBSUB, ""))
+TERMS = websub.HUB_TERMS.write(websub.HubTerms(".atom", "", websub.HubDialect.WEBSUB, ""))
 
 
 def add_callback(tx: WriteTx, name: str) -> None:

@@ -11,7 +11,7 @@ from smartfeeds.features.hub.protocol import HubQuestion, HubTerms, Mode
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.store.base import Store, WriteTx
 
-QUESTION = websub.dump_question(HubQuestion(Mode.DENIED))
+QUESTION = websub.HUB_QUESTION.write(HubQuestion(Mode.DENIED))
 READER = Callback(
     HUB.name, 1, "https://reader.example/cb", "https://feeds.example/feeds/news/", "reader.example", 10, 500
 )
@@ -23,7 +23,7 @@ FULL = replace(
     reader="alice@x",
     token_id="abc",
     active=True,
-    settings=websub.dump_terms(HubTerms(".json", "", secret="s3cret")),
+    settings=websub.HUB_TERMS.write(HubTerms(".json", "", secret="s3cret")),
     question=QUESTION,
     due_us=30,
     tried_us=12,

@@ -13,13 +13,12 @@ from smartfeeds.core.view import Order
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.hub.protocol import (
+    HUB_QUESTION,
+    HUB_TERMS,
     HubDialect,
     HubQuestion,
     HubTerms,
     Mode,
-    dump_question,
-    dump_terms,
-    load_question,
 )
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.store.base import WriteTx
@@ -41,7 +40,7 @@ def subscribe(ready: Run, tmp_path: Path) -> None:
         news = tx.node("news")
         assert news is not None
         topic = "https://feeds.example/feeds/news/"
-        terms = dump_terms(HubTerms("", "", HubDialect.PUBSUBHUBBUB, "s3cret"))
+        terms = HUB_TERMS.write(HubTerms("", "", HubDialect.PUBSUBHUBBUB, "s3cret"))
         row = Callback(HUB.name, news.node_no, "https://reader.example/5tV0k", topic, "reader.example", T_US, T_US)
         active = callback_rows.put(
             tx, replace(row, active=True, settings=terms, reader="a@x", tried_us=T_US, result="answered 503")
@@ -49,8 +48,10 @@ def subscribe(ready: Run, tmp_path: Path) -> None:
         tx.set_mark(news.node_no, Order.MODIFIED, active.consumer.name, Mark(-1, ""))
         tx.set_wait(active.consumer, Failure(2, T_US, T_US, "answered 503"))
         question = HubQuestion(Mode.SUBSCRIBE, terms=HubTerms("", "", secret="s3cret"))
-        callback_rows.put(tx, replace(row, url="https://other.example/", question=dump_question(question), due_us=T_US))
-        denied = dump_question(HubQuestion(Mode.DENIED, reason="gone"))
+        callback_rows.put(
+            tx, replace(row, url="https://other.example/", question=HUB_QUESTION.write(question), due_us=T_US)
+        )
+        denied = HUB_QUESTION.write(HubQuestion(Mode.DENIED, reason="gone"))
         callback_rows.put(tx, replace(row, url="https://third.example/", node_no=99, question=denied, due_us=T_US))
 
     write(work)
@@ -104,7 +105,7 @@ def test_drop_ends_a_subscription(ready: Run, tmp_path: Path) -> None:
     def work(tx: WriteTx, _context: object) -> None:
         row = callback_rows.callback(tx, 1)
         assert row is not None and not row.active and row.due_us is not None
-        assert load_question(row.question).mode is Mode.DENIED
+        assert HUB_QUESTION.read(row.question).mode is Mode.DENIED
         assert tx.mark(row.node_no, Order.MODIFIED, row.consumer.name) is None
 
     write(work)

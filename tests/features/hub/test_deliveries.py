@@ -316,7 +316,7 @@ async def test_document_is_written_once_for_all_at_one_mark(bench: HubBench) -> 
     """[WS-070] A thousand subscriptions in two views, one publish: two documents."""
     from smartfeeds.core.view import Order
     from smartfeeds.features.callbacks.registration import Callback
-    from smartfeeds.features.hub.protocol import HubTerms, dump_terms
+    from smartfeeds.features.hub.protocol import HUB_TERMS, HubTerms
     from smartfeeds.features.hub.requests import HUB
     from smartfeeds.service.consumers import add_consumer
 
@@ -335,7 +335,7 @@ async def test_document_is_written_once_for_all_at_one_mark(bench: HubBench) -> 
                     0,
                     bench.world.clock() + 10**12,
                     active=True,
-                    settings=dump_terms(HubTerms(view, "")),
+                    settings=HUB_TERMS.write(HubTerms(view, "")),
                 ),
             )
             add_consumer(tx, row.consumer, Order.MODIFIED)

@@ -7,16 +7,14 @@ import pytest
 
 from smartfeeds.features.callbacks.signatures import sign
 from smartfeeds.features.hub.protocol import (
+    HUB_QUESTION,
+    HUB_TERMS,
     HubDialect,
     HubQuestion,
     HubRequest,
     HubRequestError,
     HubTerms,
     Mode,
-    dump_question,
-    dump_terms,
-    load_question,
-    load_terms,
     question_url,
     read_request,
 )
@@ -212,12 +210,12 @@ def test_method_of_the_signature_follows_the_dialect() -> None:
 def test_stored_texts_are_read_back() -> None:
     terms = HubTerms("atom", "q=é", HubDialect.PUBSUBHUBBUB, "s3cret")
     question = HubQuestion(Mode.SUBSCRIBE, "n", terms, 60, "token", "alice@x", "abc", 1, "")
-    assert load_terms(dump_terms(terms)) == terms
-    assert load_question(dump_question(question)) == question
-    assert load_question(dump_question(HubQuestion(Mode.DENIED, reason="gone"))) == HubQuestion(
+    assert HUB_TERMS.read(HUB_TERMS.write(terms)) == terms
+    assert HUB_QUESTION.read(HUB_QUESTION.write(question)) == question
+    assert HUB_QUESTION.read(HUB_QUESTION.write(HubQuestion(Mode.DENIED, reason="gone"))) == HubQuestion(
         Mode.DENIED, reason="gone"
     )
-    assert json.loads(dump_question(question))["terms"]["dialect"] == "0.3"
+    assert json.loads(HUB_QUESTION.write(question))["terms"]["dialect"] == "0.3"
 
 
 def test_secrets_are_not_in_the_text_of_values() -> None:

@@ -14,6 +14,7 @@ from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registrations import CallbackReader, due_callbacks, end_callbacks
 from smartfeeds.features.callbacks.settings import WebhooksSettings
 from smartfeeds.features.callbacks.targets import HOST_RATE
+from smartfeeds.features.hub.protocol import HUB_TERMS, HubDialect, HubTerms
 from smartfeeds.features.hub.requests import DENIED_US, drop_subscription
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.clients import CallbackClient
@@ -243,12 +244,12 @@ async def test_renewal_replaces_lease_secret_and_dialect_after_its_check(bench: 
     await bench.push("1")
     assert await bench.ask(bench.fields("reader", secret="new", verify="async", lease_seconds="7200")) == 202
     row = await bench.row()
-    assert '"secret": "old"' in row.settings
+    assert HUB_TERMS.read(row.settings).secret == "old"
     del bench.subscribers.receive["reader"]
     await bench.check()
     renewed = await bench.row()
     assert renewed.callback_no == row.callback_no
-    assert '"secret": "new"' in renewed.settings and '"dialect": "0.3"' in renewed.settings
+    assert HUB_TERMS.read(renewed.settings) == HubTerms("", "", HubDialect.PUBSUBHUBBUB, "new")
     assert renewed.expires_us == bench.world.clock() + 7_200_000_000
     assert bench.subscribers.got("reader") == ["1"]
 
@@ -296,7 +297,7 @@ async def test_newer_request_takes_the_place_of_an_older_one(bench: HubBench) ->
     await bench.hub.questions.idle()
     assert not (await bench.row()).active
     await bench.check()
-    assert '"secret": "second"' in (await bench.row()).settings
+    assert HUB_TERMS.read((await bench.row()).settings).secret == "second"
     assert len(bench.subscribers.checks["reader"]) == 2
 
 

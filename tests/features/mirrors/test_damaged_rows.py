@@ -4,7 +4,7 @@ import pytest
 
 from smartfeeds.features.mirrors import MIRRORS
 from smartfeeds.features.mirrors import rows as stored_mirrors
-from smartfeeds.features.mirrors.mirror import Direction, Mirror, MirrorRow, MirrorState, dump_settings
+from smartfeeds.features.mirrors.mirror import MIRROR_SETTINGS, Direction, Mirror, MirrorRow, MirrorState
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.rows import DAMAGES
 from support.component import Starter
@@ -14,7 +14,7 @@ from support.web import WebStarter
 
 def test_damaged_row_of_a_mirror_is_found() -> None:
     (reader,) = MIRRORS.row_readers()
-    reader.read(("copy", 0, dump_settings(Mirror("copy", "news", "https://b.example/")), "{}"))
+    reader.read(("copy", 0, MIRROR_SETTINGS.write(Mirror("copy", "news", "https://b.example/")), "{}"))
     with pytest.raises(DAMAGES):
         reader.read(("copy", 0, "", "{}"))
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from smartfeeds.features.polling import push_rows, rows
 from smartfeeds.features.polling.push_links import PushOffer, PushTarget
-from smartfeeds.features.polling.push_states import dump_details, new_push
+from smartfeeds.features.polling.push_states import PUSH_DETAILS, new_push
 from smartfeeds.features.polling.source import HostPause, PushKind, new_source
 from smartfeeds.features.polling.source_entries import EntryKey, SourceEntry
 from smartfeeds.store.base import WriteTx
@@ -33,7 +33,7 @@ SELECT 'feed' || n, n, n, 'h', 0, '', 1, 'polled', '', 1, '{{}}', '{{}}' FROM ge
 INSERT INTO source_entry (source_no, identity, link, item_id, digest, presence)
 SELECT n, n, '', n, '', 0 FROM generate_series(1, 1000) n;
 INSERT INTO source_push (source_no, token, state, created_us, since_us, reason, host, url, details)
-SELECT n, n, 'active', 1, 1, '', '', '', '{dump_details(SOURCE_PUSH)}' FROM generate_series(1, 1000) n;
+SELECT n, n, 'active', 1, 1, '', '', '', '{PUSH_DETAILS.write(SOURCE_PUSH)}' FROM generate_series(1, 1000) n;
 """
 
 

@@ -25,7 +25,7 @@ from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
-from smartfeeds.features.hub.protocol import HubTerms, dump_terms
+from smartfeeds.features.hub.protocol import HUB_TERMS, HubTerms
 from smartfeeds.features.hub.requests import HUB
 from smartfeeds.features.mirrors import rows as stored_mirrors
 from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
@@ -446,7 +446,7 @@ async def test_the_person_is_not_the_next_owner(world: World) -> None:
 
 async def test_an_export_has_no_secrets_of_others(world: World) -> None:
     """[OPS-020] A subscription of Bob's to a view by the person has Bob's secret, and an address that only he knows."""
-    terms = dump_terms(HubTerms("", f"author={quote(JID, safe='')}", secret="a secret of Bob"))
+    terms = HUB_TERMS.write(HubTerms("", f"author={quote(JID, safe='')}", secret="a secret of Bob"))
     callback = Callback(
         HUB.name, 1, f"https://bob.example/unguessable?of={JID}", "topic", "bob.example", T0_US, T0_US + 1,
         settings=terms,

@@ -5,13 +5,13 @@ answer.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.jid import Jid
 from smartfeeds.delivery.letters import Letters, LetterTopic
+from smartfeeds.json_form import JsonForm
 
 ROOM: Final = LetterTopic("room")
 PASSED_ON_S: Final = 1.0  # the wait for a stanza that another process passes on, which takes milliseconds
@@ -34,33 +34,7 @@ class RoomNews:
     own_ids: dict[str, str] = field(default_factory=dict)
 
 
-def write_news(news: RoomNews) -> bytes:
-    """Returns the news as JSON."""
-    row = {
-        "room": news.room,
-        "nick": news.nick,
-        "is_in": news.is_in,
-        "has_sponsor": news.has_sponsor,
-        "managers": sorted(news.managers),
-        "people": {nick: str(jid) for nick, jid in news.people.items()},
-        "own_ids": news.own_ids,
-    }
-    return json.dumps(row).encode()
-
-
-def read_news(data: bytes) -> RoomNews:
-    """Returns the news that another process has written."""
-    row = json.loads(data)
-    people = {nick: jid for nick, text in row["people"].items() if (jid := parse_jid(text)) is not None}
-    return RoomNews(
-        row["room"],
-        row["nick"],
-        row["is_in"],
-        row["has_sponsor"],
-        frozenset(row["managers"]),
-        people,
-        row["own_ids"],
-    )
+ROOM_NEWS: Final = JsonForm(RoomNews)
 
 
 class OtherProcesses:
@@ -82,8 +56,8 @@ class OtherProcesses:
     def share(self, news: RoomNews) -> None:
         """Sends the news to all of them."""
         if self.exist():
-            self._letters.share(ROOM, write_news(news))
+            self._letters.share(ROOM, ROOM_NEWS.write(news).encode())
 
     def read(self, reader: Callable[[RoomNews], object]) -> None:
         """Passes their news to this reader."""
-        self._letters.read(ROOM, lambda body: reader(read_news(body)))
+        self._letters.read(ROOM, lambda body: reader(ROOM_NEWS.read(body)))

@@ -45,12 +45,12 @@ from smartfeeds.features.callbacks.tools import CallbackTools
 from smartfeeds.features.callbacks.topics import TopicError, is_below, read_topic
 from smartfeeds.features.hub.documents import DocumentDesk, DocumentKey, TopicBatch, key_of_document, read_topic_batch
 from smartfeeds.features.hub.protocol import (
+    HUB_TERMS,
     HubQuestion,
     HubRequest,
     HubRequestError,
     HubTerms,
     Mode,
-    load_terms,
     read_request,
 )
 from smartfeeds.features.hub.questions import HubQuestions
@@ -232,7 +232,7 @@ class Hub:
         mark = position.marks.get(order) or tx.mark(node.node_no, order, consumer.name)
         if mark is None:
             return Gone("the subscription has ended")
-        return _Delivery(callback, load_terms(callback.settings), order, key_of_document(node, topic, mark))
+        return _Delivery(callback, HUB_TERMS.read(callback.settings), order, key_of_document(node, topic, mark))
 
     async def _read_batch(self, key: DocumentKey) -> TopicBatch | None:
         return await self._service.read(partial(read_topic_batch, key=key))
@@ -286,7 +286,7 @@ class Hub:
 
 
 def _dialect_of(callback: Callback) -> str:
-    return load_terms(callback.settings).dialect.value
+    return HUB_TERMS.read(callback.settings).dialect.value
 
 
 def _newest_if_old(tx: ReadTx, context: Context, due: _Delivery, *, tired: bool) -> Mark | None:

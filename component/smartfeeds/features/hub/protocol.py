@@ -4,12 +4,13 @@ A request with `hub.verify` is in the dialect of PubSubHubbub 0.3, any other one
 the status of the response and the method of the signature (A-21).
 """
 
-import json
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlsplit
+
+from smartfeeds.json_form import JsonForm
 
 MAX_BODY_BYTES: Final = 16_384
 MAX_CALLBACK_BYTES: Final = 2_048
@@ -101,6 +102,10 @@ class HubQuestion:
     def failed(self) -> "HubQuestion":
         """The question after one more failed attempt."""
         return replace(self, attempts=self.attempts + 1)
+
+
+HUB_TERMS: Final = JsonForm(HubTerms)
+HUB_QUESTION: Final = JsonForm(HubQuestion)
 
 
 def read_request(body: bytes) -> HubRequest:
@@ -217,33 +222,3 @@ def question_url(callback: str, topic: str, question: HubQuestion, challenge: st
     _, mark, query = callback.partition("?")
     joint = "?" if not mark else "&" if query else ""
     return callback + joint + "&".join(f"{name}={quote(value, safe='')}" for name, value in pairs)
-
-
-def dump_terms(terms: HubTerms) -> str:
-    """Returns the terms as JSON."""
-    return _dump(asdict(terms))
-
-
-def load_terms(text: str) -> HubTerms:
-    """Reads the JSON of `dump_terms`."""
-    return _terms(json.loads(text))
-
-
-def dump_question(question: HubQuestion) -> str:
-    """Returns the question as JSON."""
-    return _dump(asdict(question))
-
-
-def load_question(text: str) -> HubQuestion:
-    """Reads the JSON of `dump_question`."""
-    fields = json.loads(text)
-    terms = fields["terms"]
-    return HubQuestion(**(fields | {"mode": Mode(fields["mode"]), "terms": None if terms is None else _terms(terms)}))
-
-
-def _terms(fields: dict[str, str]) -> HubTerms:
-    return HubTerms(fields["suffix"], fields["query"], HubDialect(fields["dialect"]), fields["secret"])
-
-
-def _dump(fields: dict[str, object]) -> str:
-    return json.dumps(fields, ensure_ascii=False, sort_keys=True, default=lambda value: value.value)

@@ -18,7 +18,7 @@ from smartfeeds.features.callbacks import rows as callback_rows
 from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.callbacks.targets import TargetRates
 from smartfeeds.features.callbacks.tools import CallbackTools
-from smartfeeds.features.hub.protocol import Mode, load_question, question_url
+from smartfeeds.features.hub.protocol import HUB_QUESTION, Mode, question_url
 from smartfeeds.features.hub.requests import HUB, Verdict, prepare_question, settle_question
 from smartfeeds.net.callbacks import CallbackAnswer
 
@@ -121,7 +121,7 @@ class HubQuestions:
         current = await self._service.write(lambda tx, context: prepare_question(tx, context, no, text, settings))
         if current is None:
             return AskedQuestion(Verdict.REFUSED, "another request has replaced this one")
-        question, challenge = load_question(current.question), self._new_challenge()
+        question, challenge = HUB_QUESTION.read(current.question), self._new_challenge()
         answer = await self._client.get(
             question_url(current.url, current.topic, question, challenge), max_bytes=_MAX_BYTES
         )

@@ -23,13 +23,11 @@ from smartfeeds.features.callbacks.registrations import (
 from smartfeeds.features.callbacks.settings import WebhooksSettings
 from smartfeeds.features.callbacks.topics import Topic
 from smartfeeds.features.hub.protocol import (
+    HUB_QUESTION,
+    HUB_TERMS,
     HubQuestion,
     Mode,
-    dump_question,
-    dump_terms,
     host_of_callback,
-    load_question,
-    load_terms,
 )
 from smartfeeds.service.consumers import add_consumer, waiting_items
 from smartfeeds.service.context import Context
@@ -38,9 +36,9 @@ from smartfeeds.store.base import ReadTx, WriteTx
 
 def _check(callback: Callback) -> None:
     if callback.active or callback.settings:
-        load_terms(callback.settings)
+        HUB_TERMS.read(callback.settings)
     if callback.question:
-        load_question(callback.question)
+        HUB_QUESTION.read(callback.question)
 
 
 HUB = CallbackKind("hub", _check)
@@ -60,7 +58,7 @@ class Verdict(Enum):
 
 def topic_of(callback: Callback, node: Node) -> Topic:
     """Returns the topic of a subscription, whatever the name of its feed is now."""
-    terms = load_terms(callback.settings)
+    terms = HUB_TERMS.read(callback.settings)
     return Topic(node.name, terms.suffix, terms.query)
 
 
@@ -93,7 +91,7 @@ def store_question(
         now_us = context.now_us
         former = Callback(HUB.name, node.node_no, url, topic_text, host, now_us, now_us + PENDING_US)
     due_us = context.now_us if scheduled else None
-    return callback_rows.put(tx, replace(former, question=dump_question(question), due_us=due_us))
+    return callback_rows.put(tx, replace(former, question=HUB_QUESTION.write(question), due_us=due_us))
 
 
 def prepare_question(
@@ -106,7 +104,7 @@ def prepare_question(
     callback = callback_rows.callback(tx, callback_no)
     if callback is None or callback.question != text:
         return None
-    question = load_question(text)
+    question = HUB_QUESTION.read(text)
     if question.mode is not Mode.SUBSCRIBE:
         return callback
     terms, node = question.terms, tx.node_by_no(callback.node_no)
@@ -134,10 +132,10 @@ def settle_question(
     callback = callback_rows.callback(tx, callback_no)
     if callback is None or callback.question != text:
         return None
-    question = load_question(text)
+    question = HUB_QUESTION.read(text)
     if verdict is Verdict.SILENT and again and question.attempts < len(QUESTION_PAUSES_S):
         due_us = context.now_us + QUESTION_PAUSES_S[question.attempts] * US_PER_S
-        callback_rows.put(tx, replace(callback, question=dump_question(question.failed()), due_us=due_us))
+        callback_rows.put(tx, replace(callback, question=HUB_QUESTION.write(question.failed()), due_us=due_us))
         return None
     if question.mode is Mode.DENIED or (question.mode is Mode.UNSUBSCRIBE and verdict is Verdict.PASSED):
         remove_registration(tx, callback)
@@ -164,7 +162,7 @@ def _activate(tx: WriteTx, context: Context, callback: Callback, question: HubQu
         expires_us=context.now_us + question.lease_s * US_PER_S,
         reader=question.reader,
         token_id=question.token_id,
-        settings=dump_terms(terms),
+        settings=HUB_TERMS.write(terms),
         question="",
         due_us=None,
     )
@@ -175,7 +173,7 @@ def _activate(tx: WriteTx, context: Context, callback: Callback, question: HubQu
 def deny(tx: WriteTx, context: Context, callback: Callback, reason: str) -> Callback:
     """Ends a subscription or a request; the subscriber is told the reason (WS-047). Returns the registration."""
     tx.remove_consumer(callback.consumer)
-    question = dump_question(HubQuestion(Mode.DENIED, reason=reason))
+    question = HUB_QUESTION.write(HubQuestion(Mode.DENIED, reason=reason))
     now_us = context.now_us
     return callback_rows.put(
         tx, replace(callback, active=False, question=question, due_us=now_us, expires_us=now_us + DENIED_US)
@@ -218,7 +216,7 @@ def _status(tx: ReadTx, context: Context, callback: Callback) -> HubStatus:
     node = tx.node_by_no(callback.node_no)
     name = "" if node is None else node.name
     if not callback.active or node is None:
-        ending = bool(callback.question) and load_question(callback.question).mode is Mode.DENIED
+        ending = bool(callback.question) and HUB_QUESTION.read(callback.question).mode is Mode.DENIED
         return HubStatus(callback, name, SubscriptionPhase.ENDING if ending else SubscriptionPhase.CHECKING)
     topic = topic_of(callback, node)
     mark = tx.mark(node.node_no, topic.view.order, callback.consumer.name)
@@ -228,7 +226,7 @@ def _status(tx: ReadTx, context: Context, callback: Callback) -> HubStatus:
         callback,
         name,
         SubscriptionPhase.ACTIVE if failure is None else SubscriptionPhase.RETRYING,
-        load_terms(callback.settings).dialect.value,
+        HUB_TERMS.read(callback.settings).dialect.value,
         waiting,
         0 if oldest_us is None else max(1, context.now_us - oldest_us),
         failure,

@@ -5,10 +5,8 @@ The store keeps both as JSON, because no query selects by one of their fields.
 """
 
 import hashlib
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -17,6 +15,7 @@ from smartfeeds.core.feed_address import FeedAddress, parse_address
 from smartfeeds.core.view import names_view
 from smartfeeds.core.web_address import is_web, read_address
 from smartfeeds.errors import ConfigError
+from smartfeeds.json_form import JsonForm
 
 # The view that a mirror reads: every change, with tombstones and sync data.
 MIRROR_VIEW: Final = "order=modified&sync=true"
@@ -202,13 +201,17 @@ class MirrorState:
         return replace(self, refused=self.refused + len(refused), reasons=(*self.reasons, *refused)[-MAX_REASONS:])
 
 
+MIRROR_SETTINGS: Final = JsonForm(Mirror, columns={"name"})
+MIRROR_STATES: Final = JsonForm(dict[Direction, MirrorState])
+
+
 @dataclass(frozen=True, slots=True)
 class MirrorRow:
     """A mirror in the store. `configured`: it comes from the configuration file."""
 
     mirror: Mirror
     configured: bool = False
-    states: Mapping[Direction, MirrorState] = field(default_factory=dict)
+    states: dict[Direction, MirrorState] = field(default_factory=dict)
 
     def state(self, direction: Direction) -> MirrorState:
         """Returns the state of a direction."""
@@ -222,31 +225,3 @@ class MirrorRow:
 def refusal(item_id: str, reason: str, at_us: int) -> ItemRefusal:
     """Returns a refusal with its texts cut to the length that the store keeps."""
     return ItemRefusal(item_id[:REASON_CHARACTERS], reason[:REASON_CHARACTERS], at_us)
-
-
-def dump_settings(mirror: Mirror) -> str:
-    """Returns the settings as JSON, without the name."""
-    fields = asdict(mirror) | {"direction": mirror.direction.value}
-    del fields["name"]
-    return json.dumps(fields, ensure_ascii=False, sort_keys=True)
-
-
-def load_settings(name: str, text: str) -> Mirror:
-    """Reads the JSON of `dump_settings`."""
-    fields = json.loads(text)
-    return Mirror(name, **(fields | {"direction": Direction(fields["direction"])}))
-
-
-def dump_states(states: Mapping[Direction, MirrorState]) -> str:
-    """Returns the states as JSON."""
-    return json.dumps({way.value: asdict(state) for way, state in states.items()}, ensure_ascii=False, sort_keys=True)
-
-
-def load_states(text: str) -> dict[Direction, MirrorState]:
-    """Reads the JSON of `dump_states`."""
-    states = {}
-    for way, fields in json.loads(text).items():
-        reasons = tuple(ItemRefusal(**refusal) for refusal in fields["reasons"])
-        failure = Failure(**fields["failure"]) if fields["failure"] else None
-        states[Direction(way)] = MirrorState(**(fields | {"reasons": reasons, "failure": failure}))
-    return states

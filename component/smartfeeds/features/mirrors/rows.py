@@ -1,6 +1,6 @@
 """Mirrors in SQL (`mirror`)."""
 
-from smartfeeds.features.mirrors.mirror import MirrorRow, dump_settings, dump_states, load_settings, load_states
+from smartfeeds.features.mirrors.mirror import MIRROR_SETTINGS, MIRROR_STATES, MirrorRow
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import undamaged
@@ -12,7 +12,7 @@ MIRROR = Table("mirror", "name", "configured, settings, state")
 def to_mirror(row: Row) -> MirrorRow:
     """A mirror from the columns of MIRROR. Raises one of `rows.DAMAGES`."""
     name, configured, settings, state = row
-    return MirrorRow(load_settings(name, settings), bool(configured), load_states(state))
+    return MirrorRow(MIRROR_SETTINGS.read(settings, name=name), bool(configured), MIRROR_STATES.read(state))
 
 
 def mirror(tx: ReadTx, name: str) -> MirrorRow | None:
@@ -28,7 +28,7 @@ def mirrors(tx: ReadTx) -> list[MirrorRow]:
 
 def put(tx: WriteTx, row: MirrorRow) -> None:
     """Stores a mirror, or replaces the mirror with its name."""
-    values = (row.mirror.name, int(row.configured), dump_settings(row.mirror), dump_states(row.states))
+    values = (row.mirror.name, int(row.configured), MIRROR_SETTINGS.write(row.mirror), MIRROR_STATES.write(row.states))
     tx.change(MIRROR.replace, values)
 
 

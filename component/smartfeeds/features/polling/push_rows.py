@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.features.polling.push_links import NO_TARGET
-from smartfeeds.features.polling.push_states import FOLLOWING, PushState, SourcePush, dump_details, with_details
+from smartfeeds.features.polling.push_states import FOLLOWING, PUSH_COLUMNS, PUSH_DETAILS, PushState, SourcePush
 from smartfeeds.features.polling.rows import SPREAD_FACTOR, SPREAD_MODULUS
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
@@ -24,15 +23,14 @@ _FOLLOWING = ", ".join(f"'{state.value}'" for state in PushState if state in FOL
 
 def to_push(row: Row) -> SourcePush:
     """A subscription from the columns of SOURCE_PUSH. Raises one of `rows.DAMAGES`."""
-    push_no, source_no, token, state, due_us, created_us, since_us, reason, _host, _url, details = row
-    push = SourcePush(push_no, source_no, token, NO_TARGET, PushState(state), due_us, created_us, since_us, reason)
-    return with_details(push, details)
+    *columns, _host, _url, details = row
+    return PUSH_DETAILS.read(details, **dict(zip(PUSH_COLUMNS, columns, strict=True)))
 
 
 def _values(push: SourcePush) -> tuple[object, ...]:
     return (
         *(push.source_no, push.token, push.state.value, push.due_us, push.created_us, push.since_us, push.reason),
-        *(push.host, push.target.url, dump_details(push)),
+        *(push.host, push.target.url, PUSH_DETAILS.write(push)),
     )
 
 

@@ -7,9 +7,8 @@ Times are microseconds since the Unix epoch; `chance` is a random number in 0..1
 
 import hashlib
 import hmac
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ from smartfeeds.core.urls import PUSH
 from smartfeeds.features.callbacks.signatures import METHODS, sign
 from smartfeeds.features.polling.push_links import PushOffer, PushTarget
 from smartfeeds.features.polling.source import PushKind
+from smartfeeds.json_form import JsonForm
 
 # Makes a random text of letters, digits, - and _ from so many random bytes.
 NewKey = Callable[[int], str]
@@ -159,6 +159,11 @@ class SourcePush:
     def host(self) -> str:
         """The host and port of the address; requests to it are spaced (WS-137)."""
         return urlsplit(self.address).netloc.lower()
+
+
+# The fields that are columns of the table, in the order of its statements. The others are stored as JSON.
+PUSH_COLUMNS: Final = ("push_no", "source_no", "token", "state", "due_us", "created_us", "since_us", "reason")
+PUSH_DETAILS: Final = JsonForm(SourcePush, columns={*PUSH_COLUMNS}, sparse=True)
 
 
 class Task(Enum):
@@ -393,30 +398,3 @@ def _in_state(push: SourcePush, state: PushState, reason: str, now_us: int) -> S
     reason = reason[:REASON_CHARACTERS]
     since_us = push.since_us if (state, reason) == (push.state, push.reason) else now_us
     return replace(push, state=state, reason=reason, since_us=since_us)
-
-
-# The fields that are columns of the table; the others are stored as JSON.
-_COLUMNS: Final = frozenset(
-    {"push_no", "source_no", "token", "target", "state", "due_us", "created_us", "since_us", "reason"}
-)
-
-
-def dump_details(push: SourcePush) -> str:
-    """Returns the fields that have no column, without those that are empty, as JSON."""
-    fields = {name: value for name, value in asdict(push).items() if name not in _COLUMNS and value}
-    return json.dumps({**fields, "target": asdict(push.target)}, default=lambda value: value.value, ensure_ascii=False)
-
-
-def with_details(push: SourcePush, text: str) -> SourcePush:
-    """Returns a subscription with the fields in the JSON of `dump_details`."""
-    fields = json.loads(text)
-    fields["target"] = _target(fields["target"])
-    if "others" in fields:
-        fields["others"] = tuple(map(_target, fields["others"]))
-    if "hint" in fields:
-        fields["hint"] = PollHint(**fields["hint"])
-    return replace(push, **fields)
-
-
-def _target(fields: dict[str, str]) -> PushTarget:
-    return PushTarget(PushKind(fields["kind"]), fields["url"], fields["topic"], fields["protocol"], fields["procedure"])

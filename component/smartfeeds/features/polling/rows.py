@@ -7,15 +7,13 @@ from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import StoreError
 from smartfeeds.features.polling.source import (
+    SOURCE_PROGRESS,
+    SOURCE_SETTINGS,
     HostPause,
     Source,
     SourceState,
-    dump_progress,
-    dump_source_settings,
     held_reader,
     host_of,
-    load_progress,
-    load_source_settings,
 )
 from smartfeeds.features.polling.source_entries import EntryKey, EntryPresence, SourceEntry
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -59,8 +57,8 @@ def to_source(row: Row) -> Source:
         due_us,
         polled_us,
         good_us,
-        load_source_settings(settings),
-        load_progress(progress),
+        SOURCE_SETTINGS.read(settings),
+        SOURCE_PROGRESS.read(progress),
     )
 
 
@@ -69,7 +67,7 @@ def _values(source: Source) -> tuple[object, ...]:
     return (
         *(one.node, one.first_url, one.url, one.host, int(one.configured), one.owner, one.created_us, one.state.value),
         *(one.reason, one.since_us, one.due_us, one.polled_us, one.good_us),
-        *(dump_source_settings(one.settings), dump_progress(one.progress)),
+        *(SOURCE_SETTINGS.write(one.settings), SOURCE_PROGRESS.write(one.progress)),
     )
 
 

@@ -3,10 +3,9 @@
 `polls` decides when a source is requested. Times are microseconds since the Unix epoch.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import sha256
 from typing import Final
@@ -22,6 +21,7 @@ from smartfeeds.core.web_address import DEFAULT_PORTS, address_key, ascii_host, 
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.own_address import own_path
+from smartfeeds.json_form import JsonForm
 
 # The shortest interval that an operator may choose.
 LEAST_CHOSEN_S: Final = 300
@@ -113,6 +113,7 @@ class SourceSettings:
 
 
 NO_SETTINGS: Final = SourceSettings()
+SOURCE_SETTINGS: Final = JsonForm(SourceSettings, sparse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,9 @@ class SourceProgress:
     halvings: int = 0
     archives: tuple[str, ...] = ()
     quiet_us: tuple[int, int] | None = None
+
+
+SOURCE_PROGRESS: Final = JsonForm(SourceProgress, sparse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,44 +396,3 @@ def _without_login(text: str) -> tuple[str, str, str]:
     login, _, place = netloc.rpartition("@")
     user, _, password = login.partition(":")
     return url.replace(netloc, place, 1), unquote(user), unquote(password)
-
-
-def dump_source_settings(settings: SourceSettings) -> str:
-    """Returns the settings as JSON, without the defaults."""
-    defaults = asdict(NO_SETTINGS)
-    fields = {name: value for name, value in asdict(settings).items() if value != defaults[name]}
-    return json.dumps(fields, ensure_ascii=False, sort_keys=True)
-
-
-def load_source_settings(text: str) -> SourceSettings:
-    """Reads the JSON of `dump_source_settings`."""
-    fields = json.loads(text)
-    lists = {name: tuple(fields.get(name, ())) for name in ("ignore", "prefetch_rules")}
-    return SourceSettings(**fields | lists)
-
-
-def dump_progress(progress: SourceProgress) -> str:
-    """Returns the progress as JSON, without the defaults."""
-    defaults = asdict(SourceProgress())
-    fields = asdict(replace(progress, push=PushKind.NONE)) | {"push": progress.push.value}
-    return json.dumps(
-        {name: value for name, value in fields.items() if value not in (defaults[name], "")}, ensure_ascii=False
-    )
-
-
-def load_progress(text: str) -> SourceProgress:
-    """Reads the JSON of `dump_progress`."""
-    fields = json.loads(text)
-    if "validators" in fields:
-        fields["validators"] = Validators(**fields["validators"])
-    if "moved" in fields:
-        fields["moved"] = Moved(**fields["moved"])
-    if "push" in fields:
-        fields["push"] = PushKind(fields["push"])
-    hints = fields.get("hints")
-    if hints is not None:
-        skips = {name: tuple(hints[name]) for name in ("skip_hours", "skip_days")}
-        fields["hints"] = DocumentHints(**(hints | skips))
-    names = ("former_urls", "times_us", "archives", "quiet_us")
-    lists = {name: tuple(fields[name]) for name in names if name in fields}
-    return SourceProgress(**(fields | lists))

@@ -3,11 +3,12 @@
 The row has the JID until the job has ended. Afterwards it has a salted digest, by which `gdpr status` finds it.
 """
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+from smartfeeds.json_form import JsonForm
 
 KEEP_NODES: Final = ""
 DELETE_NODES: Final = "delete"
@@ -69,15 +70,4 @@ class Erasure:
         return self.ended_us is None
 
 
-def dump_report(job: Erasure) -> str:
-    """Returns the settings, the counts and the keys as JSON."""
-    settings = {"nodes": job.settings.nodes, "now": job.settings.now, "block": job.settings.block}
-    keys = {str(node_no): key_us for node_no, key_us in job.keys.items()}
-    return json.dumps({"settings": settings, "counts": job.counts, "keys": keys}, sort_keys=True)
-
-
-def load_report(text: str) -> tuple[ErasureSettings, Counter[str], dict[int, int]]:
-    """Reads the JSON of `dump_report`."""
-    fields = json.loads(text)
-    keys = {int(node_no): int(key_us) for node_no, key_us in fields["keys"].items()}
-    return ErasureSettings(**fields["settings"]), Counter(fields["counts"]), keys
+ERASURE_REPORT: Final = JsonForm(Erasure, columns={"digest", "jid", "phase", "place", "started_us", "ended_us"})

@@ -7,7 +7,7 @@ from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.filters import facet
 from smartfeeds.core.model import Item
 from smartfeeds.core.person import Person
-from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase, dump_report, load_report
+from smartfeeds.features.privacy.erasures import ERASURE_REPORT, Erasure
 from smartfeeds.service.personal import JidUse, PersonalData, PersonalTable
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
@@ -42,8 +42,8 @@ class ItemOfNode(NamedTuple):
 def to_erasure(row: Row) -> Erasure:
     """An erasure from its row."""
     key, jid, phase, place, report, started_us, ended_us = row
-    settings, counts, keys = load_report(report)
-    return Erasure(bytes(key), jid, settings, ErasurePhase(phase), place, started_us, ended_us, counts, keys)
+    columns = {"jid": jid, "phase": phase, "place": place, "started_us": started_us, "ended_us": ended_us}
+    return ERASURE_REPORT.read(report, digest=bytes(key), **columns)
 
 
 def _match(key: str) -> str:
@@ -138,7 +138,7 @@ def put_erasure(tx: WriteTx, job: Erasure) -> None:
     former = tx.db.row("SELECT jid FROM erasure WHERE digest = ?", (job.digest,))
     if former is None or former[0] != job.jid:
         tx.change_blocks()
-    values = (job.digest, job.jid, job.phase.value, job.place, dump_report(job), job.started_us, job.ended_us)
+    values = (job.digest, job.jid, job.phase.value, job.place, ERASURE_REPORT.write(job), job.started_us, job.ended_us)
     tx.change(ERASURE.replace, values)
 
 

@@ -1,0 +1,96 @@
+"""The JSON of stored values: what is written, and what is refused."""
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+
+import pytest
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.json_form import JsonForm
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    at_us: int
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    name: str
+    colour: Colour
+    part: Part | None = None
+    counts: dict[int, int] | None = None
+    person: Jid | None = None
+
+
+WHOLE = Whole("näme", Colour.RED, Part(1, ("a", "b")), {7: 8}, Jid("ann", "a.example", "x"))
+FORM = JsonForm(Whole)
+
+
+def test_value_is_read_as_it_was_written() -> None:
+    text = FORM.write(WHOLE)
+    assert "näme" in text
+    assert FORM.read(text) == FORM.read(text.encode()) == WHOLE
+    assert str(FORM.read(text).person) == "ann@a.example/x"
+    many = JsonForm(dict[Colour, Part])
+    assert many.read(many.write({Colour.RED: Part(1)})) == {Colour.RED: Part(1)}
+
+
+def test_columns_are_beside_the_json() -> None:
+    form = JsonForm(Whole, columns={"name", "colour"})
+    text = form.write(WHOLE)
+    assert json.loads(text).keys() == {"part", "counts", "person"}
+    assert form.read(text, name="other", colour="red") == Whole(
+        "other", Colour.RED, WHOLE.part, WHOLE.counts, WHOLE.person
+    )
+
+
+def test_sparse_form_has_no_defaults() -> None:
+    form = JsonForm(Whole, sparse=True)
+    text = form.write(Whole("n", Colour.RED, Part(1)))
+    assert json.loads(text) == {"name": "n", "colour": "red", "part": {"at_us": 1}}
+    assert form.read(text) == Whole("n", Colour.RED, Part(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "Invalid JSON"),
+        ("{", "Invalid JSON"),
+        ("[]", "^Input should be"),
+        ('{"name":"n","colour":"red","size":1}', "size: Unexpected"),
+        ('{"name":"n","colour":"red","part":{"at_us":1,"size":1}}', "part.size: Unexpected"),
+        ("{}", "name: Field required"),
+        ('{"name":7,"colour":"red"}', "name: "),
+        ('{"name":"n","colour":"blue"}', "colour: "),
+        ('{"name":"n","colour":"red","part":{}}', "part.at_us: Field required"),
+        ("[" * 100_000, "Invalid JSON"),
+    ],
+)
+def test_damaged_text_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        FORM.read(text)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"part":7}', '{"part":{}}'])
+def test_damaged_text_beside_columns_is_an_error(text: str) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        JsonForm(Whole, columns={"name", "colour"}).read(text, name="n", colour="red")
+
+
+def test_error_does_not_quote_the_value() -> None:
+    with pytest.raises(ValueError) as caught:
+        FORM.read('{"name":{"secret":"s3cret"},"colour":"s3cret"}')
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_value_of_another_type_is_not_written() -> None:
+    with pytest.raises(ValueError):
+        FORM.write(Whole(7, Colour.RED))  # type: ignore[arg-type]

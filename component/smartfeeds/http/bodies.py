@@ -17,9 +17,9 @@ from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ENTRY
 from smartfeeds.formats.json_text import Json, load_json
 from smartfeeds.formats.xml import Element, parse_payload
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.negotiation import WEB_FORM
 from smartfeeds.http.queries import read_fields
 from smartfeeds.http.replies import invite_body
 from smartfeeds.sync.record import MAX_CONFLICTS
@@ -75,9 +75,9 @@ class BodyReader:
 
     async def form(self, call: HttpCall) -> list[tuple[str, str]]:
         """The names and values of a URL-encoded form in their order. Raises FeedError, and HttpError as `read` does."""
-        if call.media_type != n.WEB_FORM:
-            raise unsupported(f"a form is {n.WEB_FORM}; programs use the resources of /openapi.json", (n.WEB_FORM,))
-        body = await self.read(call, (n.WEB_FORM,))
+        if call.media_type != WEB_FORM:
+            raise unsupported(f"a form is {WEB_FORM}; programs use the resources of /openapi.json", (WEB_FORM,))
+        body = await self.read(call, (WEB_FORM,))
         try:
             return read_fields(body.decode(), MAX_FORM_FIELDS)
         except UnicodeDecodeError:

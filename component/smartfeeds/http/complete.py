@@ -21,18 +21,18 @@ from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import Order, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known, representation_mark
 from smartfeeds.http.encode import PageAddress, complete_sharing, head_of, items_of
 from smartfeeds.http.feed_documents import SHARED
+from smartfeeds.http.negotiation import ATOM
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
 from smartfeeds.http.replies import Reply, access_headers, begin_stream
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sync.document_reader import FeedFormat
 from smartfeeds.sync.document_writer import DOCUMENTS, SharedDocument
 
-FORMS = {n.ATOM.suffix: (n.ATOM, FeedFormat.ATOM)} | {form.suffix: (form, kind) for form, kind in SHARED.items()}
+FORMS = {ATOM.suffix: (ATOM, FeedFormat.ATOM)} | {form.suffix: (form, kind) for form, kind in SHARED.items()}
 PAGE = 1_000  # items to read at once; fewer if the service has a lower limit or the items are large
 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]

@@ -62,7 +62,7 @@ class PageAddress(NamedTuple):
         return f"{self.site_url}{feed_path(self.name, suffix)}{view}"
 
     def start_of_pages(self, suffix: str = "") -> str:
-        """What the addresses of all pages of the view have in common; the position of a page follows."""
+        """The common start of the addresses of all pages of the view; the position of a page follows."""
         view = f"{self.query.view}&" if self.query.view else ""
         return f"{self.site_url}{feed_path(self.name, suffix)}?{view}"
 
@@ -119,7 +119,7 @@ class LocalFiles(NamedTuple):
 
 
 class FeedLinks(NamedTuple):
-    """What the documents of every feed name: whether it has a hub, the cloud of this service, and loaded files; None
+    """The links in the documents of every feed: whether it has a hub, the cloud of this service, and loaded files; None
     without them."""
 
     has_hub: bool = False
@@ -138,7 +138,7 @@ def items_of(answer: FeedPage) -> tuple[Item, ...]:
 
 
 def total_of(answer: FeedPage) -> int | None:
-    """How many items the view has (SF-061, SF-066), None if the service does not count them."""
+    """The number of items of the view (SF-061, SF-066), None if the service does not count them."""
     result_set = answer.page.result_set if answer.page is not None else None
     return result_set.count if result_set is not None else len(items_of(answer))
 
@@ -185,7 +185,7 @@ def _updated_us(node: Node, items: Sequence[Item]) -> int:
 
 
 class _AtomFeed(NamedTuple):
-    """What all pages of a feed at an address have in common. `shape` is that of their entries (`Encoder._written`)."""
+    """The common part of all pages of a feed at an address. `shape` is that of their entries (`Encoder._written`)."""
 
     head: FeedHead
     pieces: AtomHead
@@ -316,7 +316,7 @@ def complete_sharing(answer: FeedPage) -> Sharing:
 
 def _with_origins(sharing: Sharing, answer: FeedPage) -> Sharing:
     """FeedSync 2.3.1, SSE 2.2.2: the feeds whose items are in this one."""
-    origins = (RelatedFeed(one.address, RelatedKind.AGGREGATED, one.title) for one in answer.origins)
+    origins = (RelatedFeed(origin.address, RelatedKind.AGGREGATED, origin.title) for origin in answer.origins)
     return replace(sharing, related=(*sharing.related, *origins))
 
 

@@ -14,11 +14,11 @@ from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
 from smartfeeds.http.encode import Encoder, FeedLinks
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.negotiation import ATOM, HTML, JSON, OF_ENTRY, OF_ENTRY_PAGE, negotiate
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, SYNC, Content, Operation
 from smartfeeds.http.page_writer import PageWriter
@@ -28,8 +28,8 @@ from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown
 
-ITEM_CONTENT: Content = {n.ATOM.bare_type: {"type": "string"}, n.JSON.bare_type: ref("Item")}
-_PAGE_CONTENT: Content = {**ITEM_CONTENT, n.HTML.bare_type: {"type": "string"}}
+ITEM_CONTENT: Content = {ATOM.bare_type: {"type": "string"}, JSON.bare_type: ref("Item")}
+_PAGE_CONTENT: Content = {**ITEM_CONTENT, HTML.bare_type: {"type": "string"}}
 GET_ITEM = Operation(
     "getItem",
     "One item in the accepted media type; .atom or .json after the id chooses one, unless an item has that id",
@@ -40,7 +40,7 @@ GET_ITEM = Operation(
     cors=True,
 )
 _JSON_MARK, _SYNC_MARK = ".json", ".sync"
-_SUFFIXES = {form.suffix: form for form in n.OF_ENTRY}
+_SUFFIXES = {form.suffix: form for form in OF_ENTRY}
 
 
 class Entries:
@@ -53,13 +53,13 @@ class Entries:
         self._encoder = encoder
         self._pages = pages
         self._links = links
-        self._forms = pages.offered(n.OF_ENTRY_PAGE)
+        self._forms = pages.offered(OF_ENTRY_PAGE)
 
     async def get(self, call: HttpCall) -> Reply:
         """One item; the tombstone of a deleted item with status 410. Raises FeedError."""
         sync = read_flag(call.query, "sync")
         answer, form = await self._item(call, sync=sync)
-        if form is n.HTML:
+        if form is HTML:
             public = _is_public(call, answer)
             if self._links.local is not None:
                 answer = self._links.local.in_item(answer, call.site_url)
@@ -73,9 +73,9 @@ class Entries:
     async def _item(self, call: HttpCall, *, sync: bool) -> tuple[ItemShown, Representation]:
         """The item of the path and the representation to send. An id may end like a suffix, so the whole id is tried
         first. Raises FeedError."""
-        form = n.negotiate(call.header("Accept"), self._forms, "an item")
+        form = negotiate(call.header("Accept"), self._forms, "an item")
         try:
-            return await self.read(call, call.item_id, sync=sync, neighbours=form is n.HTML), form
+            return await self.read(call, call.item_id, sync=sync, neighbours=form is HTML), form
         except FeedError as error:
             item_id, _, suffix = call.item_id.rpartition(".")
             if error.condition is not Condition.ITEM_NOT_FOUND or not item_id or suffix not in _SUFFIXES:
@@ -89,7 +89,7 @@ class Entries:
 
     def reply(self, call: HttpCall, answer: ItemShown, form: Representation, *, sync: bool = False) -> Reply:
         """The response with an item and its entity tag. `sync`: the item was read with its sync data."""
-        as_json = form is n.JSON
+        as_json = form is JSON
         headers = {
             "ETag": f'"{item_tag(answer.item)}{_SYNC_MARK if sync else ""}{_JSON_MARK if as_json else ""}"',
             "Vary": "Accept, Authorization",

@@ -10,15 +10,15 @@ from functools import partial
 
 from smartfeeds.formats.document_format import DocumentFormat, FeedExport
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import PageAddress, Write, first_cursor, head_of, items_of, sharing_of
 from smartfeeds.http.forms import FeedForm, FeedForms
+from smartfeeds.http.negotiation import ATOM, OPML, RSS
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.sync.document_reader import FeedFormat
 from smartfeeds.sync.document_writer import DOCUMENTS
 
 # The documents that carry sync data; Atom with sync data is a pull.
-SHARED: Mapping[Representation, FeedFormat] = {n.RSS: FeedFormat.RSS, n.OPML: FeedFormat.OPML}
+SHARED: Mapping[Representation, FeedFormat] = {RSS: FeedFormat.RSS, OPML: FeedFormat.OPML}
 
 
 def document_writers(forms: FeedForms, now_us: Callable[[], int]) -> Mapping[Representation, Write]:
@@ -49,4 +49,4 @@ def _write(
     if answer.view.sync:
         return DOCUMENTS[SHARED[form]](head, sharing_of(answer, place, form.suffix)).whole(items)
     # Atom prescribes no order; the other writers sort the items as their format requires.
-    return b"".join(format_.write(FeedExport(head, items[::-1] if form is n.ATOM else items, now_us())))
+    return b"".join(format_.write(FeedExport(head, items[::-1] if form is ATOM else items, now_us())))

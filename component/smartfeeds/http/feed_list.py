@@ -24,11 +24,11 @@ from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.opml import ListedFeed, write_list
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.forms import FeedForms, content_of
+from smartfeeds.http.negotiation import HTML, JSON, OPML, RSS, negotiate, takes_gzip
 from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Operation, Parameter
 from smartfeeds.http.page_writer import ListPage, PageWriter
@@ -64,16 +64,16 @@ _SOURCES = (
 )
 # OPML lists all feeds and has no pages; NNO has the newest entries.
 PARAMETERS: Mapping[Representation, tuple[Parameter, ...]] = {
-    n.JSON: (*_PAGE, *_SORT),
-    n.HTML: (*_PAGE, *_SORT),
-    n.OPML: _SOURCES,
+    JSON: (*_PAGE, *_SORT),
+    HTML: (*_PAGE, *_SORT),
+    OPML: _SOURCES,
 }
 NAMES = frozenset(parameter.name for parameters in PARAMETERS.values() for parameter in parameters)
 
 LIST = Operation(
     "list",
     "The feeds that the caller may see, in the accepted media type; OPML takes those of /feeds.opml, NNO takes max",
-    {200: {n.JSON.bare_type: ref("List")}},
+    {200: {JSON.bare_type: ref("List")}},
     errors=(406,),
     parameters=(*_PAGE, *_SORT, IF_NONE_MATCH),
     cors=True,
@@ -88,14 +88,14 @@ def list_document(form: Representation, parameters: tuple[Parameter, ...]) -> Op
     return Operation(
         f"list{form.suffix.title()}",
         f"The feeds that the caller may see, as {media_type}",
-        {200: {media_type: ref("List") if form is n.JSON else {"type": "string"}}},
+        {200: {media_type: ref("List") if form is JSON else {"type": "string"}}},
         parameters=(*parameters, IF_NONE_MATCH),
         cors=True,
     )
 
 
-JSON_LIST = list_document(n.JSON, PARAMETERS[n.JSON])
-OPML_LIST = list_document(n.OPML, PARAMETERS[n.OPML])
+JSON_LIST = list_document(JSON, PARAMETERS[JSON])
+OPML_LIST = list_document(OPML, PARAMETERS[OPML])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +136,15 @@ class Lists:
 
     async def get(self, call: HttpCall) -> Reply:
         """A list. Raises FeedError."""
-        form = self._paths.get(call.path) or n.negotiate(call.header("Accept"), self._forms, "the list of feeds")
+        form = self._paths.get(call.path) or negotiate(call.header("Accept"), self._forms, "the list of feeds")
         if form in self._others:
             return await self._others[form](call)
         query = _query(call.query, form)
         actor = reader_of(call)
-        zipped = n.takes_gzip(call.header("Accept-Encoding"))
-        if form in (n.JSON, n.HTML):
+        zipped = takes_gzip(call.header("Accept-Encoding"))
+        if form in (JSON, HTML):
             body = await self._page(call, actor, query, form)
-            page_headers = self._pages.headers if form is n.HTML else {}
+            page_headers = self._pages.headers if form is HTML else {}
             reply = call.zipped(list_reply(call, form, body, self._paths, page_headers))
         else:
             reply = await self._outline(call, actor, zipped=zipped, of_sources="sources" in query)
@@ -152,7 +152,7 @@ class Lists:
 
     async def _page(self, call: HttpCall, actor: Jid, query: Mapping[str, str], form: Representation) -> bytes:
         page = await (self._by_change(actor, query) if "sort" in query else self._by_name(actor, query))
-        if form is n.HTML:
+        if form is HTML:
             return await self._pages.feed_list(call, actor, page)
         site_url = call.site_url
         head: JsonObject = {"count": len(page.nodes), "totalItems": page.total, "url": f"{site_url}{FEEDS}"}
@@ -185,7 +185,7 @@ class Lists:
     async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool, of_sources: bool) -> Reply:
         """The feeds, or their sources, as OPML."""
         # The response says who may store and read it, so equal lists for other credentials are other responses.
-        key = (n.OPML, of_sources, actor, call.site_url, zipped, call.anonymous, call.bearer)
+        key = (OPML, of_sources, actor, call.site_url, zipped, call.anonymous, call.bearer)
         async with self._making:
             whole = self._recent(key)
             if whole is None:
@@ -195,9 +195,7 @@ class Lists:
                 else:
                     make = partial(_opml, self._service, call.site_url, nodes, total)
                 left_out = total - len(nodes)
-                reply = await asyncio.to_thread(
-                    document_reply, call, n.OPML, make, left_out, self._paths, zipped=zipped
-                )
+                reply = await asyncio.to_thread(document_reply, call, OPML, make, left_out, self._paths, zipped=zipped)
                 whole = _WholeList(self._now_us(), reply)
                 self._cache.put(key, whole, reply.size_bytes)
             return whole.reply
@@ -326,7 +324,7 @@ def _opml(service: str, site_url: str, nodes: Sequence[Node], total: int) -> byt
     feeds = (
         ListedFeed(
             title_of(node),
-            f"{site_url}{feed_path(node.name, n.RSS.suffix)}",
+            f"{site_url}{feed_path(node.name, RSS.suffix)}",
             f"{site_url}{feed_path(node.name)}",
             xmpp_uri(service, node.name),
             node.options.description,

@@ -16,7 +16,7 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ABOUT, feed_path, hub_path, list_path, micropub_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
+from smartfeeds.http import negotiation
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.complete import is_complete
@@ -52,12 +52,12 @@ ACTOR_BYTES = 512  # memory of the address that belongs to a token, and of its p
 # A pause costs a turn of the event loop, which is as much as joining a small page. The loop may be late by 50 ms.
 PAUSE_EVERY_S = 0.005
 # Documents that a program can merge. The others lack deletions and ids.
-_WITH_SYNC = frozenset({n.HTML, n.RSS, n.OPML})
-_CALLABLE = (n.JSON, n.ATOM)
+_WITH_SYNC = frozenset({negotiation.HTML, negotiation.RSS, negotiation.OPML})
+_CALLABLE = (negotiation.JSON, negotiation.ATOM)
 TOO_MANY = "too many requests for feeds at once from your address; wait for one to end"
 _VARY = "Accept, Accept-Encoding, Authorization"
 
-_SCRIPT: Content = {n.JAVASCRIPT.partition(";")[0]: {"type": "string"}}
+_SCRIPT: Content = {negotiation.JAVASCRIPT.partition(";")[0]: {"type": "string"}}
 
 PULL = Operation(
     "pull",
@@ -74,7 +74,7 @@ DOCUMENT = Operation(
     "document",
     "The newest items of a feed as a document, for readers that know no positions",
     # An unknown suffix belongs to the name of the feed, whose address redirects.
-    {200: {**_SCRIPT, n.XML.partition(";")[0]: {"type": "string"}}, 308: {}},
+    {200: {**_SCRIPT, negotiation.XML.partition(";")[0]: {"type": "string"}}, 308: {}},
     parameters=(SINCE, UNTIL, MAX_OR_ALL, TIMEOUT, CALLBACK, *VIEW_PARAMETERS, IF_NONE_MATCH),
     scope=TokenScope.READ,
     cors=True,
@@ -148,7 +148,7 @@ class FeedRequest:
             stock=self.document or reader,
             page=ResultSetRequest(query.max, None, "") if self.document else query.page,
             known=known,
-            both_sides=reader or (self.form is n.ATOM and query.sync),
+            both_sides=reader or (self.form is negotiation.ATOM and query.sync),
             asker=asker if self.actor is ANONYMOUS else "",
             outline=self.stored and self.document and not view,
             local=self.local,
@@ -200,7 +200,7 @@ class Feeds:
         self._authenticate = authenticate
         self._service = service
         self._encoder = encoder
-        self._pulls: Mapping[Representation, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom}
+        self._pulls: Mapping[Representation, Write] = {negotiation.JSON: encoder.json, negotiation.ATOM: encoder.atom}
         self._forms = forms
         self._documents = writing.documents
         self._alternates = Alternates(forms.linked, forms.lists)
@@ -231,7 +231,7 @@ class Feeds:
                 Condition.FORBIDDEN, "callback works only without credentials, on feeds that are open to all"
             )
         request = self.read_request(call, query)
-        if request.form is n.HTML:
+        if request.form is negotiation.HTML:
             request = replace(request, frame=await self._pages.frame(call))
         changes = self.waiting.changes
         none_match = call.header("If-None-Match")
@@ -259,23 +259,23 @@ class Feeds:
         # older ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
         reader = form in self._for_readers or (
             # Atom as feed readers ask for it.
-            form is n.ATOM and bool(call.suffix) and query.since is None and not query.sync
+            form is negotiation.ATOM and bool(call.suffix) and query.since is None and not query.sync
         )
         document = (
             query.since is None
             and query.until is None
             # A program that knows FeedSync, but no cursors, may choose the size of its window.
-            and (reader or (bool(call.suffix) and (query.max is None or (form is n.ATOM and query.sync))))
+            and (reader or (bool(call.suffix) and (query.max is None or (form is negotiation.ATOM and query.sync))))
         )
         window = document or (query.since is None and query.until == "")
         hub_url = f"{call.site_url}{hub_path(call.name)}" if self._links.has_hub else ""
         if query.timeout_s is not None:
             query = query._replace(timeout_s=None)
         place = PageAddress(call.site_url, call.name, query, hub_url, self._links.cloud, window)
-        zipped = n.takes_gzip(call.header("Accept-Encoding"))
+        zipped = negotiation.takes_gzip(call.header("Accept-Encoding"))
         style = self._pages.style(call, form) if reader and call.suffix and not query.callback else ""
         files = self._links.local
-        local = files is not None and reader and files.covers(form) and (form is n.HTML or not query.sync)
+        local = files is not None and reader and files.covers(form) and (form is negotiation.HTML or not query.sync)
         return FeedRequest(
             place,
             form,
@@ -349,17 +349,17 @@ class Feeds:
     def _reply(self, request: FeedRequest, answer: FeedPage) -> Reply:
         if self._links.local is not None:
             answer = self._links.local.in_page(answer, request.place.site_url, request.form)
-        if request.form is n.HTML:
+        if request.form is negotiation.HTML:
             body = self._pages.feed(request.frame, answer, request.place)
         else:
             writers = self._documents if request.reader else self._pulls
             body = writers[request.form](answer, request.place)
         media_type, callback = request.form.media_type, request.place.query.callback
         if request.style:
-            body, media_type = self._pages.styled(body, request.place.site_url, request.style), n.XML
+            body, media_type = self._pages.styled(body, request.place.site_url, request.style), negotiation.XML
         if callback:
-            body = in_callback(callback, body, text=request.form is n.ATOM)
-            media_type = n.JAVASCRIPT
+            body = in_callback(callback, body, text=request.form is negotiation.ATOM)
+            media_type = negotiation.JAVASCRIPT
         reply = Reply(body, media_type, headers=self._headers(request, answer))
         return reply.zipped() if request.zipped else reply
 
@@ -368,9 +368,9 @@ class Feeds:
         if not callback:
             if suffix:
                 return self._forms.suffixes[suffix]
-            return n.choose(accept, self.forms) or n.negotiate(accept, self.forms, "a feed")
+            return negotiation.choose(accept, self.forms) or negotiation.negotiate(accept, self.forms, "a feed")
         # A script element of a browser accepts any script, but no JSON.
-        form = self._forms.suffixes[suffix] if suffix else n.choose(accept, _CALLABLE) or n.JSON
+        form = self._forms.suffixes[suffix] if suffix else negotiation.choose(accept, _CALLABLE) or negotiation.JSON
         if form not in _CALLABLE:
             raise HttpError(HTTPStatus.BAD_REQUEST, "callback works with JSON and Atom only")
         return form
@@ -386,7 +386,7 @@ class Feeds:
         headers["Link"] = _links(place.site_url, place.name, place.query.view, self_suffix, hub_url, alternates)
         if request.style:
             headers.update(self._pages.style_headers)
-        elif request.form is n.HTML:
+        elif request.form is negotiation.HTML:
             headers.update(self._pages.headers)
         # An empty page has no ETag: a client that waits for the next item would get 304 at once.
         if answer.page is None or answer.page.items:
@@ -433,7 +433,7 @@ class FeedReading:
     def _handler(self, call: HttpCall) -> Handler:
         if call.suffix:
             return self.complete if is_complete(call) else self.feeds.get
-        is_stream = n.choose(call.header("Accept"), self.feeds.forms) is n.EVENTS
+        is_stream = negotiation.choose(call.header("Accept"), self.feeds.forms) is negotiation.EVENTS
         return self.stream if is_stream else self.feeds.get
 
 

@@ -11,8 +11,8 @@ from smartfeeds.formats.document_format import DocumentFormat
 from smartfeeds.formats.feed_document import ItemDraft, SkippedItem
 from smartfeeds.formats.json_text import JsonObject
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import PageAddress
+from smartfeeds.http.negotiation import ATOM, HTML, OF_FEED, OF_LIST, by_suffix
 from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.service.requests import FeedPage
 
@@ -48,19 +48,19 @@ class FeedForms:
         """Returns the representations of formats and of features."""
         documents = {each.representation: each for each in formats if each.representation is not None}
         by_form = {each.representation: each for each in others}
-        every = (*n.OF_FEED, *(form for form in (*documents, *by_form) if form not in n.OF_FEED))
+        every = (*OF_FEED, *(form for form in (*documents, *by_form) if form not in OF_FEED))
         return cls(
             documents,
             by_form,
             tuple(lists),
             tuple(form for form in every if form.accept_types),
-            n.by_suffix(every),
+            by_suffix(every),
             tuple(sorted((form for form in every if form.link), key=lambda form: form.link)),
         )
 
     def is_for_readers(self, form: Representation) -> bool:
         """Whether a representation is a document for readers whatever the request is. Atom may be a pull."""
-        return form is not n.ATOM and (form is n.HTML or form in self.documents or form in self.others)
+        return form is not ATOM and (form is HTML or form in self.documents or form in self.others)
 
     def is_stored(self, form: Representation) -> bool:
         """Whether a document that is stored with the node takes the place of the page."""
@@ -69,12 +69,12 @@ class FeedForms:
     @property
     def of_list(self) -> tuple[Representation, ...]:
         """The representations of the list of feeds."""
-        return (*n.OF_LIST, *self.lists)
+        return (*OF_LIST, *self.lists)
 
     @property
     def list_paths(self) -> Mapping[str, Representation]:
         """The paths of the list of feeds, each with its representation."""
-        return {list_path(suffix): form for suffix, form in n.by_suffix(self.of_list).items()}
+        return {list_path(suffix): form for suffix, form in by_suffix(self.of_list).items()}
 
     @property
     def item_readers(self) -> Mapping[str, ReadJsonItem]:
@@ -84,7 +84,7 @@ class FeedForms:
     @property
     def whole_feeds(self) -> frozenset[str]:
         """The media types of documents that somebody might take for items."""
-        documents = [form for form, each in self.documents.items() if each.item is None and form is not n.ATOM]
+        documents = [form for form, each in self.documents.items() if each.item is None and form is not ATOM]
         return frozenset(kind for form in (*documents, *self.others) for kind in form.accept_types)
 
 

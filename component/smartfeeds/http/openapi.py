@@ -11,9 +11,9 @@ from typing import Any
 
 from smartfeeds import __version__
 from smartfeeds.formats.json_text import dump_json
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import PROBLEM
+from smartfeeds.http.negotiation import JSON, PLAIN
 from smartfeeds.http.openapi_schemas import JID, SCHEMAS, TEXT, Schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, METHODS, NAME_TEXT, Content, Operation, Parameter
 from smartfeeds.http.paths import PathTemplate
@@ -22,7 +22,7 @@ from smartfeeds.http.replies import Reply
 OPENAPI = Operation(
     "openapi",
     "This document",
-    {200: {n.JSON.bare_type: {"type": "object", "required": ["openapi"]}}},
+    {200: {JSON.bare_type: {"type": "object", "required": ["openapi"]}}},
     cors=True,
 )
 _ANONYMOUS: list[dict[str, list[str]]] = [{}, {"token": []}]
@@ -110,7 +110,7 @@ class OpenApiDocument:
     @cached_property
     def _reply(self) -> Reply:
         headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding", "Access-Control-Allow-Origin": "*"}
-        return Reply(dump_json(self._content()), n.JSON.bare_type, headers=headers)
+        return Reply(dump_json(self._content()), JSON.bare_type, headers=headers)
 
     async def get(self, call: HttpCall) -> Reply:
         """The document itself."""
@@ -120,7 +120,7 @@ class OpenApiDocument:
 def _operation(operation: Operation, variables: tuple[str, ...]) -> dict[str, Any]:
     responses = {status: _response(status, content) for status, content in operation.answers.items()}
     problem: Content = {PROBLEM: ref("Problem")}
-    errors: Content = {n.PLAIN: {"type": "string"}} if operation.plain_errors else problem
+    errors: Content = {PLAIN: {"type": "string"}} if operation.plain_errors else problem
     for status in _error_statuses(operation, variables):
         # A redirect or 304 has no body.
         responses[status] = _response(status, errors if status >= HTTPStatus.BAD_REQUEST else {})

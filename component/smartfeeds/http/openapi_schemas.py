@@ -214,7 +214,10 @@ SCHEMAS: Mapping[str, Schema] = {
                 "detail": {**TEXT, "description": "the reason, and what to do"},
                 "error": {**TEXT, "description": "for Micropub: the name of the error"},
                 "error_description": {**TEXT, "description": "for Micropub: the same as detail"},
-                "condition": {"enum": [one.value for one in Condition], "description": "the error condition over XMPP"},
+                "condition": {
+                    "enum": [condition.value for condition in Condition],
+                    "description": "the error condition over XMPP",
+                },
                 "reasons": {
                     "type": "object",
                     "additionalProperties": TEXT,

@@ -13,10 +13,10 @@ from smartfeeds.core.urls import feed_path
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.json_text import Json
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.entries import ITEM_CONTENT, Entries, entry_url, expected_of
+from smartfeeds.http.negotiation import ATOM, JSON, OF_ENTRY, choose
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, SYNC, Content, Operation
 from smartfeeds.http.options_json import options_of_json
@@ -43,8 +43,8 @@ _log = structlog.get_logger()
 _CHANGED = {"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*"}
 _EXPOSED = {**_CHANGED, "Access-Control-Expose-Headers": "ETag, Location"}
 
-_JSON = n.JSON.accept_types[:1]
-_BODIES: Content = {kind: {"type": "string"} for kind in n.ATOM.accept_types}
+_JSON = JSON.accept_types[:1]
+_BODIES: Content = {kind: {"type": "string"} for kind in ATOM.accept_types}
 _MOVES = ({"step"}, {"parent"}, {"after"}, {"parent", "after"})
 
 PUT_ITEM = Operation(
@@ -83,7 +83,7 @@ MOVE_ITEM = Operation(
     {204: {}},
     errors=(409, 412, 429),
     parameters=(IF_MATCH,),
-    body={n.JSON.bare_type: ref("Move")},
+    body={JSON.bare_type: ref("Move")},
     scope=TokenScope.PUBLISH,
     cors=True,
 )
@@ -93,7 +93,7 @@ CREATE_FEED = Operation(
     "Creates a feed; 204 if the caller owns a feed with these options already",
     {201: {}, 204: {}},
     errors=(406, 409),
-    body={n.JSON.bare_type: ref("Options")},
+    body={JSON.bare_type: ref("Options")},
     body_required=False,
     scope=TokenScope.ADMIN,
     cors=True,
@@ -184,10 +184,10 @@ class Publishing:
         return Reply(entry.body, entry.media_type, status, {**entry.headers, **headers, "Content-Location": url})
 
     async def _read_entry(self, call: HttpCall) -> tuple[PayloadDraft | None, Representation]:
-        if call.media_type not in n.ATOM.accept_types:
-            raise unsupported("an item is an Atom entry", n.ATOM.accept_types)
-        data = await self._bodies.read(call, n.ATOM.accept_types)
-        return (draft_of(self._bodies.entry(call, data)) if data.strip() else None), n.ATOM
+        if call.media_type not in ATOM.accept_types:
+            raise unsupported("an item is an Atom entry", ATOM.accept_types)
+        data = await self._bodies.read(call, ATOM.accept_types)
+        return (draft_of(self._bodies.entry(call, data)) if data.strip() else None), ATOM
 
     async def _read_back(self, call: HttpCall, result: Published, *, sync: bool) -> ItemShown | None:
         """The item as stored; None if its publisher may not read it, if it has changed again, or if the store fails."""
@@ -219,5 +219,5 @@ def _move_of(value: Json) -> tuple[MoveStep | None, str | None, str | None]:
 
 def _response_form(call: HttpCall, body_form: Representation) -> Representation:
     """The representation of the response: by Accept, else the one of the request body."""
-    offered = (body_form, *(form for form in n.OF_ENTRY if form is not body_form))
-    return n.choose(call.header("Accept"), offered) or body_form
+    offered = (body_form, *(form for form in OF_ENTRY if form is not body_form))
+    return choose(call.header("Accept"), offered) or body_form

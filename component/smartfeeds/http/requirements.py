@@ -17,7 +17,7 @@ from smartfeeds.core.view import PARAMETERS, Order, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
-from smartfeeds.http import negotiation as n
+from smartfeeds.http import negotiation
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.openapi_schemas import ref
@@ -29,12 +29,12 @@ from smartfeeds.service.requests import FeedPage, PullFeed
 GET_REQUIREMENTS = Operation(
     "requirements",
     "The addresses of a feed in all its forms, its positions and parameters, and the format of its items",
-    {200: {n.JSON.bare_type: ref("Requirements")}},
+    {200: {negotiation.JSON.bare_type: ref("Requirements")}},
     parameters=VIEW_PARAMETERS,
     scope=TokenScope.READ,
     cors=True,
 )
-_WITH_SYNC = (n.ATOM, n.RSS, n.OPML)
+_WITH_SYNC = (negotiation.ATOM, negotiation.RSS, negotiation.OPML)
 
 
 class Requirements:
@@ -74,7 +74,7 @@ class Requirements:
         if self._has_hub:
             described["push"] = {"hub": f"{call.site_url}{hub_path(call.name)}", "topic": place.base_url}
         body = dump_json(described)
-        return call.zipped(Reply(body, n.JSON.media_type, headers=headers))
+        return call.zipped(Reply(body, negotiation.JSON.media_type, headers=headers))
 
 
 def _json(answer: FeedPage, place: PageAddress, domain: str, suffixes: Collection[str]) -> JsonObject:
@@ -84,8 +84,8 @@ def _json(answer: FeedPage, place: PageAddress, domain: str, suffixes: Collectio
         "name": answer.node.name,
         "title": title_of(answer.node),
         "url": place.base_url,
-        "pull": {form.bare_type: place.base_url for form in (n.JSON, n.ATOM)},
-        "stream": {n.EVENTS.bare_type: place.base_url},
+        "pull": {form.bare_type: place.base_url for form in (negotiation.JSON, negotiation.ATOM)},
+        "stream": {negotiation.EVENTS.bare_type: place.base_url},
         "documents": {suffix: place.document_url(suffix) for suffix in suffixes},
         "sync": {form.suffix: shared.document_url(form.suffix) for form in _WITH_SYNC},
         "complete": {form.suffix: shared.complete_url(form.suffix) for form in _WITH_SYNC},

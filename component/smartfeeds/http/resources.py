@@ -10,9 +10,9 @@ from smartfeeds.core.page import parse_number
 from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import JsonObject, dump_json
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.negotiation import JSON
 from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Operation, Parameter
 from smartfeeds.http.queries import read_flag, read_parameters, write_query
@@ -50,8 +50,8 @@ def side_of(resource: Resource[Any]) -> HttpSide[SiteTools]:
 
 
 def _operation_of(route: ActionRoute) -> Operation:
-    answers = {status: {n.JSON.bare_type: dict(schema)} if schema else {} for status, schema in route.answers.items()}
-    body = {n.JSON.bare_type: ref(route.body)} if route.body else {}
+    answers = {status: {JSON.bare_type: dict(schema)} if schema else {} for status, schema in route.answers.items()}
+    body = {JSON.bare_type: ref(route.body)} if route.body else {}
     return Operation(route.name, route.summary, answers, errors=route.errors, body=body, scope=TokenScope.ADMIN)
 
 
@@ -61,14 +61,14 @@ def _act_handler(action: Action, route: ActionRoute, tools: SiteTools) -> Handle
 
 async def _act(action: Action, route: ActionRoute, tools: SiteTools, call: HttpCall) -> Reply:
     """Performs an action. Raises FeedError, HttpError."""
-    fields = await object_of(tools.bodies, call, (n.JSON.bare_type,), *route.members) if route.body else {}
+    fields = await object_of(tools.bodies, call, (JSON.bare_type,), *route.members) if route.body else {}
     if route.subject[0]:
         fields[route.subject[0]] = call.subject
     outcome = await action.perform(caller_of(call, tools.perform, tools.domain), fields)
     status = next(iter(route.answers))
     if outcome.body is None:
         return Reply(status=status, headers=PRIVATE)
-    return Reply(dump_json(outcome.body), n.JSON.media_type, status, headers=PRIVATE)
+    return Reply(dump_json(outcome.body), JSON.media_type, status, headers=PRIVATE)
 
 
 async def object_of(bodies: BodyReader, call: HttpCall, media_types: tuple[str, ...], *members: str) -> JsonObject:
@@ -88,7 +88,7 @@ def _operation(resource: Resource[Any]) -> Operation:
         parameters.append(Parameter(resource.narrow.name, {"enum": ["true"]}, resource.narrow.text))
     # A list with result sets answers 404 to a position that it does not have.
     errors = () if resource.places is not None else (404,)
-    answers = {200: {n.JSON.bare_type: ref("Rows")}}
+    answers = {200: {JSON.bare_type: ref("Rows")}}
     name = f"list{resource.name.capitalize()}"
     return Operation(
         name, resource.summary, answers, errors=errors, parameters=tuple(parameters), scope=TokenScope.ADMIN
@@ -112,7 +112,7 @@ async def _get(resource: Resource[Any], tools: SiteTools, call: HttpCall) -> Rep
         head["totalItems"] = page.total
     if page.after:
         head["next"] = f"{call.site_url}{call.path}?{write_query({**query, 'after': page.after})}"
-    return call.zipped(Reply(dump_json({**head, "items": list(page.rows)}), n.JSON.media_type, headers=PRIVATE))
+    return call.zipped(Reply(dump_json({**head, "items": list(page.rows)}), JSON.media_type, headers=PRIVATE))
 
 
 def caller_of(call: HttpCall, handle: Handle, service: str) -> Caller:

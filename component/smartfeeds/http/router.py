@@ -131,7 +131,7 @@ class HttpRouter:
             self._observe(exchange.metric, exchange.outcome, answer_s)
 
     def _target(self, path: str, *, is_post: bool) -> Target:
-        """What a path leads to. Raises HttpError(404)."""
+        """Returns the resource at a path, with the values in the path. Raises HttpError(404)."""
         # People forget the slash at the end of an address. A redirect would lose the body of a post in many clients.
         also = (f"{path}/",) if is_post and not path.endswith("/") else ()
         for each in (path, *also):

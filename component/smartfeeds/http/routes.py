@@ -6,8 +6,8 @@ from typing import Any
 
 from smartfeeds.core import urls
 from smartfeeds.http import entries, feed_list, feeds, health, openapi, publishing, requirements
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.forms import FeedForms
+from smartfeeds.http.negotiation import HTML
 from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route
 
@@ -61,6 +61,6 @@ def document(sides: Iterable[HttpSide[Any]], forms: FeedForms) -> dict[str, Any]
         (each.method, each.path, each.operation.with_forms(forms)) for each in routes if each.operation.described
     ]
     if not has_pages:
-        described = [(method, path, each.without(n.HTML.bare_type)) for method, path, each in described]
+        described = [(method, path, each.without(HTML.bare_type)) for method, path, each in described]
     schemas = {name: schema for side in sides for name, schema in side.schemas.items()}
     return openapi.document(described, forms.suffixes, schemas)

@@ -10,11 +10,11 @@ from dataclasses import replace
 from aiohttp import web
 
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.encode import PageAddress, last_cursor
 from smartfeeds.http.feeds import FeedRequest, Feeds, FeedUpdate
 from smartfeeds.http.http_errors import failure_reply
+from smartfeeds.http.negotiation import EVENTS, JSON
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import access_headers, begin_stream
 
@@ -40,7 +40,7 @@ class Streams:
         since = f"cursor:{last_seen}" if last_seen else query.since
         newest = PageAddress(call.site_url, call.name, FeedQuery(query.view, until="", max="1"))
         feed_request = FeedRequest(
-            newest, n.JSON, call.actor, document=False, reader=False, zipped=False, credential=call.credential
+            newest, JSON, call.actor, document=False, reader=False, zipped=False, credential=call.credential
         )
         answer = await self._feeds.page(feed_request)
         if since is None and (cursor := last_cursor(answer, FeedQuery())):
@@ -51,7 +51,7 @@ class Streams:
             return update.reply.response()
         headers = access_headers(public=answer.public and call.anonymous, bearer=call.bearer)
         headers |= {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        response = await begin_stream(call.request, n.EVENTS.media_type, headers)
+        response = await begin_stream(call.request, EVENTS.media_type, headers)
         if call.method == "HEAD":
             return response
         with contextlib.suppress(ConnectionError):

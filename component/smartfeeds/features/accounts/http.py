@@ -14,12 +14,12 @@ from smartfeeds.core.token import Token
 from smartfeeds.errors import FeedError
 from smartfeeds.features.accounts.session import MOST_S, form_token, is_form_token, parse_session
 from smartfeeds.features.accounts.sessions import BeginSession, GetSession, RenewSession, SessionShown, new_session
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.authentication import FORM_TOKEN
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import NO_TOKEN, Authenticate, HttpCall, is_from_elsewhere, is_from_here, set_cookie
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.multipart import read_first_field
+from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
 from smartfeeds.service.answers import Handle, ask
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -94,10 +94,10 @@ class Sessions:
     async def _field(self, call: HttpCall) -> str:
         """The form token in the body of a form. In a form with files it is the first field, because the files are not
         read before it was checked."""
-        if call.media_type == n.MULTIPART:
+        if call.media_type == MULTIPART:
             name, text = await read_first_field(call, self._bodies.timeout_s)
             return text if name == FORM_TOKEN else ""
-        if call.media_type != n.WEB_FORM:
+        if call.media_type != WEB_FORM:
             return ""
         return dict(await self._bodies.form(call)).get(FORM_TOKEN, "")
 

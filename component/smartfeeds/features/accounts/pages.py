@@ -19,10 +19,10 @@ from smartfeeds.features.accounts.sign_ins import LIFETIME_S, SignIn, SignInStat
 from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.features.pages.look import look_of
 from smartfeeds.formats.json_text import dump_json
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import MAX_TOKEN, Authenticate, HttpCall
 from smartfeeds.http.http_errors import BASIC_CHALLENGE, HttpError
+from smartfeeds.http.negotiation import HTML, JSON, choose
 from smartfeeds.http.operations import Operation, page_for_people
 from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
@@ -32,7 +32,7 @@ from smartfeeds.texts import N_
 GUEST_AGE_S = 3_600  # a sign-in page that was loaded earlier must be loaded again
 EVERY_SESSION = "all"
 _NEXT = "next"
-_STATE_FORMS = (n.HTML, n.JSON)
+_STATE_FORMS = (HTML, JSON)
 
 
 ASK_PASSWORD = Operation("login", "Makes a browser ask for the password", {303: {}})
@@ -74,10 +74,10 @@ class SignInPages:
     async def wait(self, call: HttpCall) -> Reply:
         """The state of the sign-in: as a page, which loads itself again, or as JSON for the script of the page."""
         sign_in = self._xmpp.sign_ins.of_browser(guest_of(call))
-        if n.choose(call.header("Accept"), _STATE_FORMS) is n.JSON:
+        if choose(call.header("Accept"), _STATE_FORMS) is JSON:
             state = "ended" if sign_in is None else sign_in.state.value
             headers = {"Cache-Control": "no-store", "Vary": "Accept, Cookie"}
-            return Reply(dump_json({"state": state}), n.JSON.media_type, headers=headers)
+            return Reply(dump_json({"state": state}), JSON.media_type, headers=headers)
         if sign_in is None:
             return call.see_other(LOGIN)
         frame = frame_of(call)

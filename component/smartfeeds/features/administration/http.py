@@ -12,10 +12,10 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.administration.process import GetStatistics, Statistics
 from smartfeeds.formats.json_text import JsonObject, dump_json
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
+from smartfeeds.http.negotiation import JSON
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Operation
 from smartfeeds.http.options_json import KIND_NAME, check_names, form_values, options_json
@@ -29,8 +29,8 @@ from smartfeeds.service.requests import (
     GetConfiguration,
 )
 
-_PATCHES = ("application/merge-patch+json", n.JSON.bare_type)
-_OPTIONS = {n.JSON.bare_type: ref("Options")}
+_PATCHES = ("application/merge-patch+json", JSON.bare_type)
+_OPTIONS = {JSON.bare_type: ref("Options")}
 
 
 GET_OPTIONS = Operation(
@@ -53,7 +53,7 @@ PATCH_FEED = Operation(
 GET_STATISTICS = Operation(
     "getStatistics",
     "Counts of the service, for admins",
-    {200: {n.JSON.bare_type: ref("Statistics")}},
+    {200: {JSON.bare_type: ref("Statistics")}},
     scope=TokenScope.ADMIN,
 )
 
@@ -103,10 +103,10 @@ class Administration:
             "notifications": answer.readings.sent,
             "rates": answer.rates._asdict(),
         }
-        return Reply(dump_json(counts), n.JSON.media_type, headers=PRIVATE)
+        return Reply(dump_json(counts), JSON.media_type, headers=PRIVATE)
 
 
 def _options_reply(configuration: Configuration) -> Reply:
     options = configuration.options
     headers = {**PRIVATE, "Cache-Control": "private, no-cache", "ETag": f'"{options_tag(options)}"'}
-    return Reply(dump_json(options_json(options)), n.JSON.media_type, headers=headers)
+    return Reply(dump_json(options_json(options)), JSON.media_type, headers=headers)

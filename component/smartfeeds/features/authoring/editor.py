@@ -32,10 +32,10 @@ from smartfeeds.formats.entry import Entry, EntryLink, TextKind, read_entry
 from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import unique
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError, error_reply
+from smartfeeds.http.negotiation import MULTIPART
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.queries import read_fields, read_parameters, write_query
 from smartfeeds.http.replies import Reply
@@ -179,7 +179,7 @@ class Editor:
     async def _read(self, call: HttpCall) -> tuple[_Form, FeedError | None]:
         """The form of a request, and what is wrong with its files. Its other fields come before them, so that nothing
         is lost that was typed. Raises FeedError and HttpError for a form that cannot be read."""
-        if call.media_type != n.MULTIPART:
+        if call.media_type != MULTIPART:
             return _read_form(await self._bodies.form(call), ()), None
         fields: list[tuple[str, str]] = []
 

@@ -34,11 +34,11 @@ from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
 from smartfeeds.formats.xml import Element, parse_stored
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall, is_from_here
 from smartfeeds.http.entries import entry_url
 from smartfeeds.http.http_errors import HttpError, error_reply
+from smartfeeds.http.negotiation import JSON, MULTIPART, WEB_FORM
 from smartfeeds.http.openapi_schemas import TEXT, Schema, exactly
 from smartfeeds.http.operations import Content, Operation, Parameter
 from smartfeeds.http.paths import PathTemplate, decode_value
@@ -75,7 +75,7 @@ _ERRORS: Mapping[int, str] = {
     413: "invalid_request",
     429: "temporarily_unavailable",
 }
-_OBJECT: Content = {n.JSON.bare_type: {"type": "object"}}
+_OBJECT: Content = {JSON.bare_type: {"type": "object"}}
 _TEXT = {"type": "string"}
 _VISIBLE: Schema = {"type": "string", "pattern": "\\S"}
 _TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
@@ -151,7 +151,7 @@ CREATE = Operation(
     "Micropub: creates, updates, deletes an entry; JSON, a form, or a form with files",
     {201: {}, 204: {}},
     errors=(403, 429),
-    body={n.JSON.bare_type: {"anyOf": [_H_ENTRY, _UPDATE, _DELETE]}, n.WEB_FORM: _FORM, n.MULTIPART: _FORM_WITH_FILES},
+    body={JSON.bare_type: {"anyOf": [_H_ENTRY, _UPDATE, _DELETE]}, WEB_FORM: _FORM, MULTIPART: _FORM_WITH_FILES},
     cors=True,
     any_site=True,
 )
@@ -160,7 +160,7 @@ MEDIA = Operation(
     "Micropub: stores the part named file of a form, for an entry that follows",
     {201: {}},
     errors=(403, 429),
-    body={n.MULTIPART: _FILE_PART},
+    body={MULTIPART: _FILE_PART},
     cors=True,
     any_site=True,
 )
@@ -242,8 +242,8 @@ class Micropub:
         return await handler(self, call, request)
 
     async def _media(self, call: HttpCall) -> Reply:
-        if call.media_type != n.MULTIPART:
-            raise unsupported(f"a file is a part named file of {n.MULTIPART}", (n.MULTIPART,))
+        if call.media_type != MULTIPART:
+            raise unsupported(f"a file is a part named file of {MULTIPART}", (MULTIPART,))
         parts = await self._parts(call)
         if len(parts.files) != 1:
             raise FeedError(Condition.BAD_REQUEST, f"{len(parts.files)} files; send one, as the part file")
@@ -341,10 +341,10 @@ class Micropub:
         if call.media_type in _JSON:
             await self._identify(call, "")
             request = request_of_json(await self._bodies.json(call, _JSON))
-        elif call.media_type == n.MULTIPART:
+        elif call.media_type == MULTIPART:
             parts = await self._parts(call)
             request = request_of_form(parts.fields, parts)
-        elif call.media_type == n.WEB_FORM:
+        elif call.media_type == WEB_FORM:
             pairs = await self._bodies.form(call)
             await self._identify(call, first_of(lists_of(pairs), TOKEN_FIELD))
             request = request_of_form(pairs)
@@ -380,8 +380,8 @@ _ACTIONS: Mapping[str, _Action] = {
     "delete": Micropub.delete,
     "undelete": Micropub.undelete,
 }
-_JSON = n.JSON.accept_types[:1]
-_BODIES = (n.WEB_FORM, *_JSON, n.MULTIPART)
+_JSON = JSON.accept_types[:1]
+_BODIES = (WEB_FORM, *_JSON, MULTIPART)
 
 
 async def _answered(call: HttpCall, work: Callable[[HttpCall], Awaitable[Reply]]) -> Reply:
@@ -428,4 +428,4 @@ def _created(url: str) -> Reply:
 
 
 def _json(value: JsonObject) -> Reply:
-    return Reply(dump_json(value), n.JSON.media_type, headers=_HEADERS)
+    return Reply(dump_json(value), JSON.media_type, headers=_HEADERS)

@@ -37,7 +37,7 @@ from smartfeeds.formats.json_text import looks_like_json
 from smartfeeds.formats.post import Post, entry_of, split_tags
 from smartfeeds.formats.representation import Representation
 from smartfeeds.formats.xml import Element
-from smartfeeds.http import negotiation as n
+from smartfeeds.http import negotiation
 from smartfeeds.http.bodies import CHARSETS, BodyReader, charset_of, unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.forms import FeedForms
@@ -45,7 +45,7 @@ from smartfeeds.http.operations import Content
 from smartfeeds.http.publishing import POST_ITEM, PUT_ITEM
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 
-_HTML = n.HTML.accept_types[0]
+_HTML = negotiation.HTML.accept_types[0]
 _XML_START = ("<?xml", "<entry", "<feed", "<rss")
 
 
@@ -62,9 +62,10 @@ class _Body:
 _Read = Callable[["PostReader", _Body], Awaitable[Element]]
 
 
-_BODIES: Content = {kind: {"type": "string"} for kind in (*n.ATOM.accept_types, n.PLAIN, n.MARKDOWN, _HTML)} | {
-    kind: {"type": "object"} for kind in (*n.JSON.accept_types, n.WEB_FORM, n.MULTIPART)
-}
+_BODIES: Content = {
+    kind: {"type": "string"}
+    for kind in (*negotiation.ATOM.accept_types, negotiation.PLAIN, negotiation.MARKDOWN, _HTML)
+} | {kind: {"type": "object"} for kind in (*negotiation.JSON.accept_types, negotiation.WEB_FORM, negotiation.MULTIPART)}
 _FILE: Content = {"*/*": {"type": "string", "format": "binary"}}
 
 
@@ -94,7 +95,7 @@ class PostReader:
         self._items = forms.item_readers
         self._readers: Mapping[str, tuple[_Read, Representation]] = {
             **_READERS,
-            **dict.fromkeys(self._items, (PostReader.item, n.JSON)),
+            **dict.fromkeys(self._items, (PostReader.item, negotiation.JSON)),
         }
         self._document_types = tuple(filter(None, self._readers))
         self._whole_feeds = forms.whole_feeds | _WHOLE_FEEDS
@@ -109,10 +110,10 @@ class PostReader:
         if call.media_type in self._whole_feeds:
             raise unsupported(f"an item is one of {', '.join(self._document_types)}, or a file", self._document_types)
         fields = fields_of_call(call)
-        if call.media_type == n.MULTIPART:
-            return draft_of(await self._multipart(call, fields)), n.JSON
+        if call.media_type == negotiation.MULTIPART:
+            return draft_of(await self._multipart(call, fields)), negotiation.JSON
         if (name := _file_name(call, fields, call.item_id, self._readers)) is not None:
-            return draft_of(await self._file(call, fields, name)), n.JSON
+            return draft_of(await self._file(call, fields, name)), negotiation.JSON
         read_document, form = self._readers[call.media_type]
         if charset_of(call) not in CHARSETS:
             raise unsupported("the charset of a body must be UTF-8", self._document_types)
@@ -153,11 +154,11 @@ class PostReader:
         """A text of a client that states no media type. Entries and JSON are rejected: their sender meant no text."""
         text = _text(body.data)
         if text.lstrip().startswith(_XML_START):
-            raise unsupported("the body is XML: send Content-Type: application/atom+xml", n.ATOM.accept_types)
+            raise unsupported("the body is XML: send Content-Type: application/atom+xml", negotiation.ATOM.accept_types)
         if looks_like_json(body.data):
             raise unsupported(
                 "the body is JSON: send Content-Type: application/json, or text/plain to publish it as a text",
-                n.JSON.accept_types,
+                negotiation.JSON.accept_types,
             )
         return await self._of_text(body.call, text, body.fields)
 
@@ -214,7 +215,7 @@ def _file_name(call: HttpCall, fields: Mapping[str, str], item_id: str, readers:
     """
     named = FILENAME in fields
     declared_type = "" if call.media_type in _UNDECLARED else call.media_type
-    if not named and not declared_type and call.media_type != n.WEB_FORM and media_type_of(item_id):
+    if not named and not declared_type and call.media_type != negotiation.WEB_FORM and media_type_of(item_id):
         return UploadName.of(item_id, "")
     if not named and call.media_type in readers:
         return None
@@ -245,18 +246,18 @@ def _text(data: bytes) -> str:
 
 # Media type -> its reader, and the representation of the response if the client prefers none.
 _READERS: Mapping[str, tuple[_Read, Representation]] = MappingProxyType(
-    dict.fromkeys(n.ATOM.accept_types, (PostReader.entry, n.ATOM))
-    | dict.fromkeys(n.JSON.accept_types, (PostReader.json, n.JSON))
+    dict.fromkeys(negotiation.ATOM.accept_types, (PostReader.entry, negotiation.ATOM))
+    | dict.fromkeys(negotiation.JSON.accept_types, (PostReader.json, negotiation.JSON))
     | {
-        n.PLAIN: (PostReader.text, n.JSON),
-        n.MARKDOWN: (PostReader.markdown, n.JSON),
-        _HTML: (PostReader.html, n.JSON),
-        n.WEB_FORM: (PostReader.form, n.JSON),
-        "": (PostReader.default, n.JSON),
+        negotiation.PLAIN: (PostReader.text, negotiation.JSON),
+        negotiation.MARKDOWN: (PostReader.markdown, negotiation.JSON),
+        _HTML: (PostReader.html, negotiation.JSON),
+        negotiation.WEB_FORM: (PostReader.form, negotiation.JSON),
+        "": (PostReader.default, negotiation.JSON),
     }
 )
 # Media types that curl and a form send by default, whatever the body is.
-_UNDECLARED = frozenset({"", n.WEB_FORM})
+_UNDECLARED = frozenset({"", negotiation.WEB_FORM})
 # Documents that somebody might take for items: they are rejected, not stored as files.
-_WHOLE_FEEDS = frozenset({"application/xml", "text/xml", n.EVENTS.bare_type})
-_OWN_FIELDS = frozenset({*n.ATOM.accept_types, *n.JSON.accept_types})
+_WHOLE_FEEDS = frozenset({"application/xml", "text/xml", negotiation.EVENTS.bare_type})
+_OWN_FIELDS = frozenset({*negotiation.ATOM.accept_types, *negotiation.JSON.accept_types})

@@ -29,11 +29,11 @@ from smartfeeds.features.callbacks.cloud_protocol import (
 from smartfeeds.features.callbacks.remote_calls import RemoteCall, RemoteCallError
 from smartfeeds.features.cloud.cloud import CloudServer
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import FeedLinks
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.negotiation import WEB_FORM, choose
 from smartfeeds.http.openapi_schemas import TEXT, Schema
 from smartfeeds.http.operations import Content, Operation
 from smartfeeds.http.replies import Reply
@@ -58,7 +58,7 @@ REGISTER_BY_FORM = Operation(
     {200: {**_XML_ANSWER, _JSON_TYPE: _RESULT}},
     errors=(403, 404, 429),
     body={
-        n.WEB_FORM: {
+        WEB_FORM: {
             "type": "object",
             "required": ["port", "path", "protocol", "url1"],
             "properties": {name: dict(TEXT) for name in _FIELDS},
@@ -91,9 +91,9 @@ class CloudDoors:
     async def by_form(self, call: HttpCall) -> Reply:
         """A registration as a form. Raises FeedError, HttpError."""
         cloud = self._opened()
-        body = await self._bodies.read(call, (n.WEB_FORM,))
-        if call.media_type != n.WEB_FORM:
-            raise unsupported(f"a registration is a form: {n.WEB_FORM}", (n.WEB_FORM,))
+        body = await self._bodies.read(call, (WEB_FORM,))
+        if call.media_type != WEB_FORM:
+            raise unsupported(f"a registration is a form: {WEB_FORM}", (WEB_FORM,))
 
         def read() -> CloudRequest:
             try:
@@ -106,7 +106,7 @@ class CloudDoors:
 
         answer = await _registered(cloud, call, read)
         # An answer in the wrong format is better than none: living workstations send strange headers (RD-5).
-        form = n.choose(call.header("Accept"), (_AS_XML, _AS_JSON)) or _AS_XML
+        form = choose(call.header("Accept"), (_AS_XML, _AS_JSON)) or _AS_XML
         return _reply(write_form_answer(answer, as_json=form is _AS_JSON), form.media_type)
 
     async def by_xml_rpc(self, call: HttpCall) -> Reply:

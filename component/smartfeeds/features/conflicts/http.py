@@ -26,10 +26,10 @@ from smartfeeds.features.conflicts.requests import (
 from smartfeeds.features.pages.frame import page_reply, writing_frame
 from smartfeeds.formats.entry import TextKind
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.authentication import FORM_TOKEN
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.negotiation import HTML, JSON, WEB_FORM, negotiate
 from smartfeeds.http.openapi_schemas import COUNT, TAGS, TEXT, Schema, exactly, page_of, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import page_path, read_parameters
@@ -39,15 +39,15 @@ from smartfeeds.http.sync_json import write_version
 from smartfeeds.service.answers import ask
 
 USUAL, MOST = 20, 100  # items in a page
-_FORMS = (n.JSON, n.HTML)
-_BODIES = (n.JSON.bare_type, n.WEB_FORM)
+_FORMS = (JSON, HTML)
+_BODIES = (JSON.bare_type, WEB_FORM)
 _MEMBERS = ("keep", "decided", "seen")
 _COMBINED = ("title", "text", "html")  # of a combined version
 _PAGE_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{0,18}$"}
 
 
 def _content(schema: str) -> Content:
-    return {n.JSON.bare_type: ref(schema), n.HTML.bare_type: {"type": "string"}}
+    return {JSON.bare_type: ref(schema), HTML.bare_type: {"type": "string"}}
 
 
 LIST_CONFLICTS = Operation(
@@ -71,7 +71,7 @@ GET_CONFLICT = Operation(
 RESOLVE_CONFLICT = Operation(
     "decide",
     "Resolves the conflicts of an item; a form must come from the page of the conflicts and redirects to their list",
-    {200: {n.JSON.bare_type: ref("Decided")}, 303: {}},
+    {200: {JSON.bare_type: ref("Decided")}, 303: {}},
     errors=(409, 429),
     body=dict.fromkeys(_BODIES, ref("Decision")),
     scope=TokenScope.PUBLISH,
@@ -89,10 +89,10 @@ class Conflicts:
 
     async def get(self, call: HttpCall) -> Reply:
         """A page of the items that have conflicts, or one such item. Raises FeedError."""
-        form = n.negotiate(call.header("Accept"), _FORMS, "a list of conflicts")
+        form = negotiate(call.header("Accept"), _FORMS, "a list of conflicts")
         query = read_parameters(call.query, () if call.item_id else ("max", "after"))
         conflict_list, next_url = await (self._one(call) if call.item_id else self._page(call, query))
-        if form is n.HTML:
+        if form is HTML:
             write_body = partial(
                 conflicts_page,
                 await writing_frame(call),
@@ -105,7 +105,7 @@ class Conflicts:
         else:
             write_body = partial(_json, call, conflict_list, next_url)
         body = await asyncio.to_thread(write_body)
-        if form is n.HTML:
+        if form is HTML:
             return call.zipped(page_reply(body))
         headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
         return call.zipped(Reply(body, form.media_type, headers=headers))
@@ -114,7 +114,7 @@ class Conflicts:
         """Resolves the conflicts of an item. Raises FeedError."""
         if call.media_type not in _BODIES:
             raise unsupported(f"a decision is one of {', '.join(_BODIES)}", _BODIES)
-        by_form = call.media_type == n.WEB_FORM
+        by_form = call.media_type == WEB_FORM
         if by_form:
             decision = _of_form(await self._bodies.form(call))
         else:
@@ -125,7 +125,7 @@ class Conflicts:
         if by_form:
             return call.see_other(entry_path(call.name, folder=CONFLICTS))
         body = dump_json({"id": answer.item.id, "left": answer.left})
-        return Reply(body, n.JSON.media_type, headers={"Cache-Control": "no-store"})
+        return Reply(body, JSON.media_type, headers={"Cache-Control": "no-store"})
 
     async def _one(self, call: HttpCall) -> tuple[ConflictList, str]:
         conflict_list = await self._ask(ListConflicts(call.actor, self._service, call.name, item_id=call.item_id))

@@ -46,7 +46,7 @@ class TellingLink(SlixLink):
         return reply
 
     def _on_message(self, stanza: object) -> None:
-        headers = {one.get("name"): one.text for one in stanza.xml.iter(f"{{{SHIM}}}header")}  # type: ignore[attr-defined]
+        headers = {header.get("name"): header.text for header in stanza.xml.iter(f"{{{SHIM}}}header")}  # type: ignore[attr-defined]
         if "LastCursor" in headers:
             self._tell(f"   push   previous {headers.get('PreviousCursor') or '(none)'}, last {headers['LastCursor']}")
         super()._on_message(stanza)  # type: ignore[arg-type]

@@ -81,7 +81,7 @@ class FeedCopy:
 
     def holds(self, titles: Titles) -> bool:
         """Returns whether the copy has exactly these items with these versions."""
-        versions = {key: tuple((one.title, one.changes) for one in item.versions) for key, item in self.items.items()}
+        versions = {key: tuple((row.title, row.changes) for row in item.versions) for key, item in self.items.items()}
         return versions == titles
 
     def __str__(self) -> str:
@@ -223,12 +223,12 @@ def _kept(context: Context, node: Node, item: Item) -> SharedItem:
     winner = read_shared(context, node, item).version
     versions = tuple(
         SharedVersion(
-            _DELETED if one.deleted.on else read_meta(one.payload).body,
-            one.counter,
-            unquote(one.top.by),
-            version_tag(one),
+            _DELETED if version.deleted.on else read_meta(version.payload).body,
+            version.counter,
+            unquote(version.top.by),
+            version_tag(version),
         )
-        for one in (winner, *winner.conflicts)
+        for version in (winner, *winner.conflicts)
     )
     sync = sync_of(context, node, item)
     return SharedItem(_anew(item.payload), _anew(sync), item.deleted, versions)

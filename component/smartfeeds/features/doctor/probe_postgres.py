@@ -58,8 +58,8 @@ def check_schema(name: str, schema: str, oldest: str | None) -> Finding | None:
     try:
         check_known(schema, oldest)
     except StoreError as error:
-        found, _, advice = str(error).partition("; ")
-        return _STORE.fix(f"{name}: {found}", advice)
+        text, _, advice = str(error).partition("; ")
+        return _STORE.fix(f"{name}: {text}", advice)
     return None
 
 

@@ -16,13 +16,13 @@ from smartfeeds.features.documents.ess import NNO_TYPE, NnoEntry, nno_entry, rea
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.links import is_absolute
 from smartfeeds.formats.representation import RSS, Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import PageAddress, is_feed, items_of
 from smartfeeds.http.feed_list import NAMES, all_nodes, document_reply, list_document, reader_of
 from smartfeeds.http.forms import FeedForm
+from smartfeeds.http.negotiation import takes_gzip
 from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import WHOLE_NUMBER, Parameter
 from smartfeeds.http.queries import read_parameters
@@ -87,7 +87,7 @@ class NnoLists:
         """The newest entries. They are cached for all origins, because their paths have none. Raises FeedError."""
         query = read_parameters(call.query, ["max"], NAMES)
         actor = reader_of(call)
-        zipped = n.takes_gzip(call.header("Accept-Encoding"))
+        zipped = takes_gzip(call.header("Accept-Encoding"))
         count = min(parse_number(query.get("max", str(NEWEST)), "max"), NEWEST_MOST)
         async with self._making:
             newest = self._recent(actor)

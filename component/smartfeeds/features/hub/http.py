@@ -11,11 +11,11 @@ from smartfeeds.core.urls import HUB
 from smartfeeds.features.callbacks.registrations import NOBODY, CallbackReader
 from smartfeeds.features.hub.hub import Hub
 from smartfeeds.features.hub.protocol import MAX_BODY_BYTES
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import FeedLinks
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.negotiation import WEB_FORM
 from smartfeeds.http.openapi_schemas import TEXT
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
@@ -31,7 +31,7 @@ HUB_REQUEST = Operation(
     {202: {}, 204: {}},
     errors=(404, 429),
     body={
-        n.WEB_FORM: {
+        WEB_FORM: {
             "type": "object",
             "required": list(_REQUIRED),
             "properties": {name: dict(TEXT) for name in (*_REQUIRED, *_OTHERS)},
@@ -55,9 +55,9 @@ class HubEndpoint:
         if self._hub is None:
             text = "this service has no hub, because its operator has not set http.base_url"
             raise HttpError(HTTPStatus.NOT_FOUND, text)
-        body = await self._bodies.read(call, (n.WEB_FORM,))
-        if call.media_type != n.WEB_FORM:
-            raise unsupported(f"a request is a form: {n.WEB_FORM}", (n.WEB_FORM,))
+        body = await self._bodies.read(call, (WEB_FORM,))
+        if call.media_type != WEB_FORM:
+            raise unsupported(f"a request is a form: {WEB_FORM}", (WEB_FORM,))
         status = await self._hub.request(body, call.name, _reader(call), call.address)
         return Reply(b"", "", status, {"Cache-Control": "no-store"})
 

@@ -1,6 +1,5 @@
-"""What the storage of ejabberd's mod_pubsub has in common in mnesia and in SQL: options, names, dates, subscriptions
-(IMP-023 to IMP-030).
-"""
+"""Reads the values that ejabberd's mod_pubsub stores in mnesia and in SQL alike: options, names, dates, subscriptions
+(IMP-023 to IMP-030)."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -103,7 +103,7 @@ def _open_postgresql(url: str) -> Iterator[ForeignRows]:
         raise ConfigError(NO_PSYCOPG) from None
     try:
         parts = conninfo_to_dict(url)
-        shown = " ".join(f"{key}={parts[key]}" for key in ("host", "dbname") if key in parts)  # without the password
+        address = " ".join(f"{key}={parts[key]}" for key in ("host", "dbname") if key in parts)  # without the password
         connection = psycopg.connect(url)
     except psycopg.Error as error:
         reason = without_password(str(error).strip())
@@ -117,7 +117,7 @@ def _open_postgresql(url: str) -> Iterator[ForeignRows]:
                 cursor.execute(statement.replace("?", "%s"), tuple(params))
                 yield from cursor
         except psycopg.Error as error:
-            raise DocumentError(f"cannot read PostgreSQL {shown}: {error}".strip()) from None
+            raise DocumentError(f"cannot read PostgreSQL {address}: {error}".strip()) from None
 
     with contextlib.closing(connection):
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

@@ -1,4 +1,4 @@
-"""What a reader of another service's storage yields: nodes with their items, people and options.
+"""The values that a reader of another service's storage yields: nodes with their items, people and options.
 
 A reader has one function `read_NAME(source, host)`. It yields the nodes of the component `host`, ordered by name, and
 the problems that concern no single node. It yields values as the storage has them: `moving` checks names,
@@ -39,7 +39,7 @@ class MovedSubscription(NamedTuple):
 
 
 class MovedProblem(NamedTuple):
-    """What is left out or changed, such as `item i1` or `option pubsub#max_items`, and the reason."""
+    """A part that is left out or changed, such as `item i1` or `option pubsub#max_items`, and the reason."""
 
     subject: str
     reason: str

@@ -93,7 +93,7 @@ def _subscriptions(
 
 @dataclass(frozen=True, slots=True)
 class PeopleChanges:
-    """What an import changes: affiliations to set, subscriptions to store, and subscriptions to remove."""
+    """The changes of an import: affiliations to set, subscriptions to store, and subscriptions to remove."""
 
     affiliations: tuple[tuple[str, Affiliation], ...] = ()
     stored: tuple[Subscription, ...] = ()

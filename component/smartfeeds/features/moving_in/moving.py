@@ -53,7 +53,7 @@ BATCH_BYTES: Final = 8 * 1024 * 1024  # of payloads in a transaction: the memory
 
 @dataclass(frozen=True, slots=True)
 class MoveSettings:
-    """How nodes are moved. `operator` is the bare JID that owns nodes without an owner, and the publisher of items
+    """The settings of a move. `operator` is the bare JID that owns nodes without an owner, and the publisher of items
     without a publisher. `kind` overrides the kind of new nodes. With `mirror` what the source does not have is removed
     here. With `dry_run` nothing is written."""
 

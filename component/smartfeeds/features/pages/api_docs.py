@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from smartfeeds.core.urls import OPENAPI
 from smartfeeds.features.pages.frame import Frame, frame_of, page_reply
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.negotiation import HTML
 from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
 from smartfeeds.texts import N_
 
-GET_DOCS = Operation("docs", "This documentation as a page", {200: {n.HTML.bare_type: {"type": "string"}}})
+GET_DOCS = Operation("docs", "This documentation as a page", {200: {HTML.bare_type: {"type": "string"}}})
 
 _VARIABLE: Final = re.compile(r"\{(\w+)\}")
 _METHODS: Final = ("get", "post", "put", "patch", "delete")

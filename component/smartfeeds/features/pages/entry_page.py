@@ -14,8 +14,8 @@ from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.sanitise import WHOLE, link_of
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
 from smartfeeds.formats.feed_details import title_of
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.conditions import representation_mark
+from smartfeeds.http.negotiation import OF_ENTRY
 from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import ItemShown
 
@@ -91,7 +91,7 @@ def entry_page(frame: Frame, site_url: str, domain: str, answer: ItemShown, repl
         reply_path=reply_path(reply_node, item.id, node.name) if reply_node else "",
         path=path,
         url=f"{site_url}{path}",
-        forms=[(form.name, form.bare_type, f"{path}.{form.suffix}") for form in n.OF_ENTRY],
+        forms=[(form.name, form.bare_type, f"{path}.{form.suffix}") for form in OF_ENTRY],
         xmpp=xmpp_uri(domain, node.name, item.id),
         feed_title=title_of(node),
         feed=feed_path(node.name),

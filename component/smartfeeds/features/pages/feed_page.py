@@ -23,9 +23,9 @@ from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.sanitise import link_of
 from smartfeeds.formats.feed_details import load_details, title_of
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, total_of
+from smartfeeds.http.negotiation import ATOM
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.texts import N_
 
@@ -92,7 +92,7 @@ class Pages:
             hub=place.hub_url if smart else "",
             self_url=place.base_url,
             nno=_NNO,
-            address=f"{place.site_url}{feed_path(place.name, n.ATOM.suffix)}{view}",
+            address=f"{place.site_url}{feed_path(place.name, ATOM.suffix)}{view}",
             subscribe=subscribe,
             code=_code(subscribe) if smart else "",
             domain=self._domain,

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from smartfeeds.features.pages.static_files import feed_style, static_path
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.negotiation import ATOM, HTML, RSS, choose, languages
 from smartfeeds.texts import choose_language
 
-STYLED = frozenset({n.ATOM, n.RSS})
+STYLED = frozenset({ATOM, RSS})
 STYLED_HEADERS = {
     # The document loads the style sheet and nothing else.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; frame-ancestors 'none'",
@@ -24,9 +24,9 @@ _DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 def style_language(call: HttpCall, form: Representation) -> str:
     """The language of the style sheet of a document for a browser, which prefers HTML to the type of the document; ""
     for other clients, which get none."""
-    if form not in STYLED or n.choose(call.header("Accept"), (form, n.HTML)) is not n.HTML:
+    if form not in STYLED or choose(call.header("Accept"), (form, HTML)) is not HTML:
         return ""
-    return choose_language(n.languages(call.header("Accept-Language")))
+    return choose_language(languages(call.header("Accept-Language")))
 
 
 def with_style(document: bytes, site_url: str, language: str) -> bytes:

@@ -21,8 +21,8 @@ from smartfeeds.features.pages.look import DEFAULT_LOOK, SiteLook, look_of
 from smartfeeds.features.pages.sanitise import link_of
 from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.features.pages.wording import Wording
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.negotiation import HTML, languages
 from smartfeeds.http.replies import Reply
 from smartfeeds.texts import Texts, choose_language, translation_of
 
@@ -115,7 +115,7 @@ def frame_of(call: HttpCall) -> Frame:
     return Frame(
         look_of(call),
         call.base_path,
-        choose_language(n.languages(call.header("Accept-Language"))),
+        choose_language(languages(call.header("Accept-Language"))),
         theme if theme in THEMES else "",
         str(call.actor) if call.session_id else "",
         call.form_token if call.session_id else "",
@@ -133,7 +133,7 @@ def page_reply(body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
     """Returns the response with a page that is made anew for each request."""
     return Reply(
         body,
-        n.HTML.media_type,
+        HTML.media_type,
         headers={"Cache-Control": "no-store", **PAGE_HEADERS, **(headers or {})},
     )
 

@@ -3,12 +3,12 @@
 from http import HTTPStatus
 
 from smartfeeds.features.pages.frame import PAGE_HEADERS, Frame
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.http_errors import BEARER_CHALLENGE, CHALLENGE, Problem
+from smartfeeds.http.negotiation import HTML, JSON, choose
 from smartfeeds.http.replies import Reply
 from smartfeeds.texts import N_
 
-_CHOICE = (n.JSON, n.HTML)
+_CHOICE = (JSON, HTML)
 # The titles of problems: the phrases of `http.HTTPStatus`.
 TITLES = (
     *(N_("Bad Request"), N_("Unauthorized"), N_("Forbidden"), N_("Not Found"), N_("Method Not Allowed")),
@@ -34,7 +34,7 @@ def problem(frame: Frame, status: HTTPStatus, title: str, detail: str) -> bytes:
 
 def prefers_page(accept: str) -> bool:
     """Whether a client prefers HTML to JSON, as browsers do."""
-    return bool(accept) and n.choose(accept, _CHOICE) is n.HTML
+    return bool(accept) and choose(accept, _CHOICE) is HTML
 
 
 def for_reader(frame: Frame, accept: str, reply: Reply, *, navigates: bool = False) -> Reply:
@@ -49,4 +49,4 @@ def for_reader(frame: Frame, accept: str, reply: Reply, *, navigates: bool = Fal
     headers = {**reply.headers, **PAGE_HEADERS}
     if navigates and headers.get("WWW-Authenticate") == CHALLENGE:
         headers["WWW-Authenticate"] = BEARER_CHALLENGE
-    return Reply(body, n.HTML.media_type, reply.status, headers)
+    return Reply(body, HTML.media_type, reply.status, headers)

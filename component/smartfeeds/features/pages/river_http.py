@@ -30,11 +30,11 @@ from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.plain_activity import write_item
 from smartfeeds.formats.representation import Representation
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_comments
 from smartfeeds.http.feed_list import list_reply, reader_of
+from smartfeeds.http.negotiation import ATOM, HTML, JSON, OF_RIVER, XML, by_suffix, negotiate
 from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.queries import page_path, read_parameters, write_query
@@ -45,7 +45,7 @@ from smartfeeds.service.discovery import ChangedNodes, GetChangedNodes
 ENTRIES = 30  # entries of a page by default, and at most
 ENTRIES_MOST = 100
 FEEDS = 10  # feeds beside the river
-_SUFFIXES = {river_path(suffix): form for suffix, form in n.by_suffix(n.OF_RIVER).items()}
+_SUFFIXES = {river_path(suffix): form for suffix, form in by_suffix(OF_RIVER).items()}
 
 
 _PAGE = (
@@ -53,9 +53,9 @@ _PAGE = (
     Parameter("after", place_schema(ENTRY_PLACE), "older entries than the one at this place; next has it"),
 )
 _CONTENT: Content = {
-    n.JSON.bare_type: ref("River"),
-    n.HTML.bare_type: {"type": "string"},
-    n.ATOM.bare_type: {"type": "string"},
+    JSON.bare_type: ref("River"),
+    HTML.bare_type: {"type": "string"},
+    ATOM.bare_type: {"type": "string"},
 }
 
 GET_RIVER = Operation(
@@ -76,7 +76,7 @@ def river_document(form: Representation) -> Operation:
         f"The entries of all feeds that the caller may read, as {media_type}",
         {
             200: {media_type: _CONTENT[media_type]}
-            | ({n.XML.partition(";")[0]: {"type": "string"}} if form in STYLED else {})
+            | ({XML.partition(";")[0]: {"type": "string"}} if form in STYLED else {})
         },
         parameters=(*_PAGE, IF_NONE_MATCH),
         cors=True,
@@ -94,18 +94,18 @@ class Rivers:
 
     async def get(self, call: HttpCall) -> Reply:
         """A page of the river. Raises FeedError."""
-        form = _SUFFIXES.get(call.path) or n.negotiate(call.header("Accept"), n.OF_RIVER, "the river of all feeds")
+        form = _SUFFIXES.get(call.path) or negotiate(call.header("Accept"), OF_RIVER, "the river of all feeds")
         query = read_parameters(call.query, [parameter.name for parameter in _PAGE])
         limit = min(parse_number(query.get("max", str(ENTRIES)), "max"), ENTRIES_MOST)
         after = parse_entry_place(query["after"]) if query.get("after") else None
         actor = reader_of(call)
         river = await ask(self._handle, GetRiver(actor, self._service, limit, after), River)
-        path = river_path("" if form is n.HTML else form.suffix)
+        path = river_path("" if form is HTML else form.suffix)
         next_path = page_path(path, query, after=str(river.next)) if river.next is not None else ""
-        if form is n.HTML:
+        if form is HTML:
             feeds, headlines = await self._feeds(actor) if after is None else (ChangedNodes((), None, 0), {})
             write = partial(self._pages.river, frame_of(call), river, next_path, feeds, headlines, first=after is None)
-        elif form is n.ATOM:
+        elif form is ATOM:
             write = partial(_atom, call, river, query, next_path)
         else:
             write = partial(_json, call, river, next_path)
@@ -116,9 +116,9 @@ class Rivers:
         # As for a feed, only a document under an address of its own, which a reader opens in a browser, has a style.
         style = style_language(call, form) if call.path in _SUFFIXES else ""
         body = with_style(body, call.site_url, style) if style else body
-        reply = list_reply(call, form, body, _SUFFIXES, PAGE_HEADERS if form is n.HTML else {})
+        reply = list_reply(call, form, body, _SUFFIXES, PAGE_HEADERS if form is HTML else {})
         if style:
-            reply = replace(reply, media_type=n.XML, headers={**reply.headers, **STYLED_HEADERS})
+            reply = replace(reply, media_type=XML, headers={**reply.headers, **STYLED_HEADERS})
         return unless_known(call.header("If-None-Match"), call.zipped(reply))
 
     async def _feeds(self, actor: Jid) -> tuple[ChangedNodes, Mapping[str, Item]]:
@@ -156,7 +156,7 @@ def _atom(call: HttpCall, river: River, query: Mapping[str, str], next_path: str
         id=f"{site_url}{RIVER}",
         title=look_of(call).name,
         updated_us=max((entry.item.modified_us for entry in river.entries), default=0),
-        self_link=f"{site_url}{river_path(n.ATOM.suffix)}{own}",
+        self_link=f"{site_url}{river_path(ATOM.suffix)}{own}",
         link=f"{site_url}{RIVER}",
         next_link=f"{site_url}{next_path}" if next_path else "",
         for_readers=True,

@@ -17,8 +17,8 @@ from smartfeeds.features.pages.highlight import beginning, mark_text, snippet
 from smartfeeds.features.pages.river_requests import River
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.feed_details import title_of
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
+from smartfeeds.http.negotiation import ATOM
 from smartfeeds.service.discovery import ChangedNodes
 
 CACHE_BYTES = 2 * 1024 * 1024
@@ -77,7 +77,7 @@ class RiverPages:
             total=feeds.total,
             first=first,
             next_path=next_path,
-            atom=river_path(n.ATOM.suffix),
+            atom=river_path(ATOM.suffix),
             nno=list_path("nno"),
             opml=list_path("opml"),
         )

@@ -16,7 +16,7 @@ from smartfeeds.features.pages.look import SiteLook
 from smartfeeds.features.pages.river_page import RiverPages
 from smartfeeds.features.pages.schemas import SCHEMAS
 from smartfeeds.features.pages.writer import HtmlWriter
-from smartfeeds.http import negotiation as n
+from smartfeeds.http.negotiation import ATOM, JSON
 from smartfeeds.http.side import HttpSide, Route, SiteTools
 
 
@@ -49,8 +49,8 @@ _ROUTES: tuple[Route[PageHandlers], ...] = (
     Route("GET", f"{urls.IMAGES}{{digest}}", "images", image_requests.GET_IMAGE, lambda h: h.images.get),
     Route("GET", urls.DOCS, "docs", api_docs.GET_DOCS, lambda h: h.api_docs.get),
     Route("GET", "/", "river", river_http.GET_RIVER, lambda h: h.rivers.get),
-    Route("GET", "/river.json", "river", river_http.river_document(n.JSON), lambda h: h.rivers.get),
-    Route("GET", "/river.atom", "river", river_http.river_document(n.ATOM), lambda h: h.rivers.get),
+    Route("GET", "/river.json", "river", river_http.river_document(JSON), lambda h: h.rivers.get),
+    Route("GET", "/river.atom", "river", river_http.river_document(ATOM), lambda h: h.rivers.get),
     Route("GET", "/search", "search", search.SEARCH_FEEDS, lambda h: h.searches.get),
     Route("GET", f"{urls.OUTLINE}{{name}}/", "outline", outlines.OUTLINE_PAGE, lambda h: h.outlines.show),
     Route("POST", f"{urls.OUTLINE}{{name}}/", "outline", outlines.OUTLINE_MOVE, lambda h: h.outlines.move),

@@ -15,10 +15,10 @@ from smartfeeds.features.pages.river_page import make_card
 from smartfeeds.features.pages.river_requests import SearchFeeds, SearchResult
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import JsonObject, dump_json
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.feed_list import list_reply, reader_of
+from smartfeeds.http.negotiation import HTML, JSON, OF_SEARCH, negotiate
 from smartfeeds.http.openapi_schemas import place_schema, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Operation, Parameter
 from smartfeeds.http.queries import read_fields, read_pairs, write_query
@@ -29,7 +29,7 @@ _AFTER = "after"
 SEARCH_FEEDS = Operation(
     "search",
     "The entries that match in all feeds that the caller may read, grouped by feed; the feed that changed last first",
-    {200: {n.JSON.bare_type: ref("SearchResult"), n.HTML.bare_type: {"type": "string"}}},
+    {200: {JSON.bare_type: ref("SearchResult"), HTML.bare_type: {"type": "string"}}},
     errors=(406,),
     parameters=(
         *(Parameter(row.name, dict(PARAMETER_SCHEMAS[row.name]), row.text) for row in FILTERS.values()),
@@ -64,18 +64,18 @@ class Searches:
 
     async def get(self, call: HttpCall) -> Reply:
         """A page of the search over all feeds; without filters nothing, in HTML with a form. Raises FeedError."""
-        form = n.negotiate(call.header("Accept"), n.OF_SEARCH, "a search")
+        form = negotiate(call.header("Accept"), OF_SEARCH, "a search")
         query = read_search(call.query)
         result = SearchResult((), None, 0)
         if query.view.filtered:
             request = SearchFeeds(reader_of(call), self._service, query.view, query.after)
             result = await ask(self._handle, request, SearchResult)
         next_path = f"{SEARCH}?{query.text}&{write_query({_AFTER: str(result.next)})}" if result.next else ""
-        if form is n.HTML:
+        if form is HTML:
             write = partial(search_page, frame_of(call), query.view, query.text, query.words, result, next_path)
         else:
             write = partial(_json, call, query, result, next_path)
-        page_headers = PAGE_HEADERS if form is n.HTML else {}
+        page_headers = PAGE_HEADERS if form is HTML else {}
         # In a thread, as the river, and one page at a time, so that searches leave threads to others.
         async with self._writing:
             body = await asyncio.to_thread(write)

@@ -20,10 +20,10 @@ from smartfeeds.features.polling.push_inbox import PushInbox
 from smartfeeds.features.polling.push_states import LONGEST_LEASE_S, MAX_PUSH_BYTES
 from smartfeeds.features.polling.source import PushKind
 from smartfeeds.features.polling.source_push import Delivery, HubCheck, IncomingPush
-from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader, charset_of
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import PLAIN_TEXT, HttpError
+from smartfeeds.http.negotiation import PLAIN, WEB_FORM
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.side import HttpSide, Route, SiteTools
@@ -46,7 +46,7 @@ _NAMESPACE: Final = "http://www.soapware.org/"
 CHECK_PUSH = Operation(
     "checkSourcePush",
     "Answers the check of a hub or the challenge of a cloud that this service has subscribed at",
-    {200: {n.PLAIN: {"type": "string"}}},
+    {200: {PLAIN: {"type": "string"}}},
     for_hubs=True,
 )
 RECEIVE_PUSH = Operation(
@@ -134,8 +134,8 @@ class SourcePushEndpoint:
         return _reply(await pushes.deliver(call.subject, incoming))
 
     async def _notified(self, pushes: PushInbox, call: HttpCall) -> Reply:
-        body = await self._notifications.read(call, (n.WEB_FORM, _XML))
-        if call.media_type == n.WEB_FORM:
+        body = await self._notifications.read(call, (WEB_FORM, _XML))
+        if call.media_type == WEB_FORM:
             delivery = await pushes.notify(call.subject, _fields(body.decode("utf-8", "replace")).get("url", ""))
             if delivery is Delivery.HINT:
                 return Reply(b"", PLAIN_TEXT, HTTPStatus.OK)
@@ -169,7 +169,7 @@ class SourcePushEndpoint:
 
 def _is_notification(call: HttpCall) -> bool:
     """Whether a request looks like the notification of a cloud: it is answered in its own protocol (RC-071)."""
-    return call.media_type in (n.WEB_FORM, _XML)
+    return call.media_type in (WEB_FORM, _XML)
 
 
 def _fields(query: str) -> dict[str, str]:

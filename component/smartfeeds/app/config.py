@@ -307,18 +307,18 @@ def _of_environment() -> dict[str, Any]:
         for variable, text in os.environ.items()
         if variable.upper().startswith(ENV_PREFIX)
     }
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in sorted(texts):  # a section comes before its keys, which override it
         section, delimiter, key = name.partition(ENV_DELIMITER)
         if section not in CONFIGURATION.model_fields:
             continue
         if not delimiter:
-            found[section] = _from_json(section, texts[name])
-        elif isinstance(keys := found.setdefault(section, {}), dict):
+            values[section] = _from_json(section, texts[name])
+        elif isinstance(keys := values.setdefault(section, {}), dict):
             field = SECTIONS[section].model_fields.get(key)
             is_list = field is not None and get_origin(field.annotation) is tuple
             keys[key] = _from_json(section, texts[name]) if is_list and texts[name] else texts[name]
-    return {section: value for section, value in found.items() if value is not None}
+    return {section: value for section, value in values.items() if value is not None}
 
 
 def _from_json(section: str, text: str) -> object:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Closable(Protocol):
-    """What has connections."""
+    """A client with connections."""
 
     async def close(self) -> None:
         """Closes them."""
@@ -119,8 +119,8 @@ class Fetcher(LateClient["FetchClient"]):
         expected: AbstractSet[int],
         receive: Callable[["Stream"], Awaitable[T]],
     ) -> T:
-        """What `receive` makes of the response at an address, after redirects, while its turn lasts. The status of the
-        response is one of `expected`. Raises FetchError, and what `receive` raises."""
+        """Returns the result of `receive` for the response at an address, after redirects, while its turn lasts. The
+        status of the response is one of `expected`. Raises FetchError, and what `receive` raises."""
         return await self.client.stream(url, headers, expected, receive)
 
 

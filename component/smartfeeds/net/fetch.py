@@ -56,7 +56,7 @@ class FetchError(SmartfeedsError):
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What one fetch may use. `allowed` are the networks that may be reached although they are not public."""
+    """The limits of one fetch. `allowed` are the networks that may be reached although they are not public."""
 
     connect_s: float = 10.0
     idle_s: float = 20.0
@@ -85,7 +85,8 @@ class Response:
     hops: tuple[Hop, ...] = field(default=(), compare=False)
 
     def __reduce__(self) -> tuple[type["Response"], tuple[object, ...]]:
-        """What the process gets that reads the document: all but the fields of the response and the requests."""
+        """Copies the response for the process that reads the document: all but the fields of the response and the
+        requests."""
         return Response, (self.url, self.status, self.body, self.content_type, self.validators, self.charset)
 
     @property
@@ -104,8 +105,8 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """What a request says of its sender. `user` and `password` are for HTTP Basic, at the origin of the first address
-    alone; "" sends none. `agent` replaces the User-Agent of the client."""
+    """The sender of a request. `user` and `password` are for HTTP Basic, at the origin of the first address alone; ""
+    sends none. `agent` replaces the User-Agent of the client."""
 
     user: str = ""
     password: str = ""

@@ -118,8 +118,8 @@ def target_of(url: URL, location: str) -> URL:
 
 
 def fault_of(error: Exception, refusal: str) -> str:
-    """Why a request got no response, for people: on one line and bounded. `refusal` is the reason if the IP address is
-    not allowed."""
+    """Returns the reason why a request got no response, for people: on one line and bounded. `refusal` is the reason if
+    the IP address is not allowed."""
     if isinstance(error, aiohttp.ClientSSLError):
         return _tls_fault(error)
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -132,7 +132,8 @@ def fault_of(error: Exception, refusal: str) -> str:
 
 
 def _tls_fault(error: aiohttp.ClientSSLError) -> str:
-    """Why there is no secure connection, without the texts of OpenSSL, which name its source files."""
+    """Returns the reason why there is no secure connection, without the texts of OpenSSL, which name its source
+    files."""
     if not isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "cannot be reached over https; if the server has no https, use http://"
     message = getattr(error.certificate_error, "verify_message", "")

@@ -33,7 +33,7 @@ Key = tuple[int, Filters]
 
 
 class _Rest(Enum):
-    """What a reader does after a step that has not returned its result."""
+    """The action of a reader after a step that has not returned its result."""
 
     SCAN = auto()
     PAUSE = auto()  # another reader does a step
@@ -66,7 +66,7 @@ class _SharedScan:
 
     @property
     def size_bytes(self) -> int:
-        """What the scan takes of the memory. A step may still run after the scan was given up."""
+        """The memory of the scan. A step may still run after the scan was given up."""
         return 0 if self.scan is None else self.step_bytes
 
     def give_up(self) -> None:

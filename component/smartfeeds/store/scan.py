@@ -146,10 +146,10 @@ class Scan:
 
         places = self._lists.get((order, hides))
         if places is None:
-            shown = [place for place, state in enumerate(self._states) if (state & 3 == 2 if hides else state)]
+            in_view = [place for place, state in enumerate(self._states) if (state & 3 == 2 if hides else state)]
             if order is not Order.MODIFIED:
-                shown.sort(key=edge)
-            places = self._lists[order, hides] = array("q", shown)
+                in_view.sort(key=edge)
+            places = self._lists[order, hides] = array("q", in_view)
         start = bisect_right(places, (after.key_us, after.item_no), key=edge) if after else 0
         end = bisect_right(places, (before.key_us, before.item_no), key=edge) if before else len(places)
         return places[start:end]

@@ -106,7 +106,7 @@ def cited(text: str) -> set[str]:
 
 
 def citations_in_source() -> Iterator[tuple[str, str]]:
-    """(rule id, module) pairs."""
+    """Yields pairs of a rule's id and a module that cites it."""
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
         for rule_id in cited(path.read_text("utf-8")):
@@ -115,7 +115,8 @@ def citations_in_source() -> Iterator[tuple[str, str]]:
 
 @cache
 def citations_in_tests() -> tuple[tuple[str, str], ...]:
-    """(rule id, test) pairs; a test is `file::function`, or the file for a case that several functions may share.
+    """Returns pairs of a rule's id and a test that cites it. A test is `file::function`, or the file for a case that
+    several functions may share.
 
     Only what names a test is evidence: the docstring of a test function or class, and the name of a case (`id=` of
     `pytest.param`, a key of a dict of cases). Any other string is data, as in the tests of this very tool.
@@ -130,7 +131,7 @@ def citations_in_tests() -> tuple[tuple[str, str], ...]:
 
 
 def evidence(tree: ast.AST, function: str = "") -> Iterator[tuple[str, str]]:
-    """(function, text) pairs: the texts that name tests and cases, with the test function they belong to, if any."""
+    """Yields pairs of a function and a text: the texts that name tests and cases, with their test function, if any."""
     for node in ast.iter_child_nodes(tree):
         inside = function
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -12,6 +12,8 @@ FOLDERS = ("component/smartfeeds", "tools", "tests/support")
 
 # A docstring begins with the noun or the verb of its subject. "Whether" begins those of a truth value only.
 RELATIVE = re.compile(r"(What|How|Who|Whom|Whose|Which|Where|When|Why)\b")
+# The number of a rule follows the sentence that it is the reason of.
+NUMBER = re.compile(r"(xep-map \d|RFC \d|[A-Z]+-\d)")
 # They say what happened to a value, and not what it is.
 PARTICIPLES = frozenset({"found", "told", "wanted", "kept", "shown"})
 
@@ -21,7 +23,8 @@ def faults(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for text in _docstrings(node):
-                if match := RELATIVE.match(str(text.value).strip()):
+                start = str(text.value).strip()
+                if match := RELATIVE.match(start) or NUMBER.match(start):
                     yield text.lineno, f"a docstring begins with {match[0]}"
         if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
             for target in ast.walk(node.target):
@@ -67,6 +70,7 @@ def test_names_and_first_sentences_say_what_a_thing_is(folder: str) -> None:
         ('def f():\n    """How it is done."""', "2 a docstring begins with How"),
         ('class C:\n    """Who asks."""', "2 a docstring begins with Who"),
         ('class C:\n    x: int\n    """Why it is so."""', "3 a docstring begins with Why"),
+        ('def f():\n    """SF-008: a list."""', "2 a docstring begins with SF-0"),
         ("for one in x: pass", "1 `for one in` does not name the thing"),
         ("y = [one for _, one in x]", "1 `for one in` does not name the thing"),
         ("from a import b as c", "1 b has the alias c"),

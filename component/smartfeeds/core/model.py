@@ -21,7 +21,7 @@ MAX_ID_BYTES = 1023  # of a node name or an item id, in UTF-8 (XEP-0060 4.6; xep
 
 
 class Affiliation(Enum):
-    """XEP-0060 section 4.1."""
+    """The affiliation of a JID with a node (XEP-0060 section 4.1)."""
 
     OWNER = "owner"
     PUBLISHER = "publisher"
@@ -34,7 +34,7 @@ class Affiliation(Enum):
 
 
 class SubscriptionState(Enum):
-    """XEP-0060 section 4.2, the states that the service uses."""
+    """The state of a subscription, of those that the service uses (XEP-0060 section 4.2)."""
 
     SUBSCRIBED = "subscribed"
     PENDING = "pending"

@@ -165,7 +165,8 @@ def _entry(node: Element, index: int, scope: FeedScope) -> ItemDraft | SkippedIt
 
 
 def _is_draft(node: Element) -> bool:
-    """RFC 5023 13.1.1: a server should not publish such an entry. Our own exports keep what was published as one."""
+    """Whether the entry is a draft, which a server should not publish (RFC 5023 13.1.1). Our own exports keep what was
+    published as one."""
     controls = node.iterchildren(*_CONTROLS)
     return any((control.findtext(_CONTROLS[control.tag]) or "").strip() == "yes" for control in controls)
 
@@ -220,7 +221,7 @@ def adopt(node: Element, scope: FeedScope) -> None:
 
 
 def _deletion(node: Element, index: int) -> ItemDraft | SkippedItem:
-    """RFC 6721 3: `ref` is the atom:id of what was deleted, `when` the time."""
+    """Reads a deleted entry (RFC 6721 3): `ref` is the atom:id of what was deleted, `when` the time."""
     reference = node.get("ref", "").strip()
     if not reference:
         return SkippedItem(index, "an at:deleted-entry does not say which entry it means")

@@ -148,7 +148,7 @@ def format_rfc822(time_us: int) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """RFC 822 comments: in parentheses, nested, a backslash takes the meaning of the next character."""
+    """Removes the comments of RFC 822: in parentheses, nested, a backslash takes the meaning of the next character."""
     if "(" not in text:
         return text
     parts: list[str] = []

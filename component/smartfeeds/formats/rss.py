@@ -92,7 +92,7 @@ def read_rss_item(item: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDra
 
 
 def _read_channel(channel: Element, head: FeedDraft, base: str) -> None:
-    """RSS-003: title, link and description are required; a missing one is tolerated with a warning."""
+    """Reads the required elements title, link and description; a missing one is tolerated with a warning (RSS-003)."""
     for name in ("title", "link", "description"):
         text = "".join(map(string_of, rss_children(channel, name)[:1]))
         if not text.strip():
@@ -234,7 +234,7 @@ def is_mail(text: str) -> bool:
 
 
 def _categories(item: _Item) -> None:
-    """RSS-013, RSS-014: the value as it is, the domain as scheme."""
+    """Adds the categories: the value as it is, the domain as scheme (RSS-013, RSS-014)."""
     atom_categories = {(node.get("term", ""), node.get("scheme", "")) for node in item.parts.get(atom.CATEGORY, ())}
     for node in (*item.take("category"), *item.take(DC_SUBJECT)):
         term, scheme = squeeze(string_of(node)), node.get("domain", "").strip()
@@ -245,7 +245,8 @@ def _categories(item: _Item) -> None:
 
 
 def _enclosures(item: _Item) -> None:
-    """RSS-010 to RSS-012, A-126 to A-128: any number of them, of any scheme; a length that is none is unknown."""
+    """Adds the enclosures: any number of them, of any scheme; an invalid length is unknown (RSS-010 to RSS-012, A-126
+    to A-128)."""
     for node in item.take("enclosure"):
         address = node.get("url", "").strip() or node.get(f"{{{RDF_NS}}}resource", "").strip()
         if not address:
@@ -264,7 +265,8 @@ def _enclosures(item: _Item) -> None:
 
 
 def _source(item: _Item) -> None:
-    """RSS-007, RSS-009: the channel an item came from; nothing without its url. An atom:source has more of it."""
+    """Adds the channel that an item came from; nothing without its url (RSS-007, RSS-009). An atom:source has more of
+    it."""
     for node in item.take("source")[: 0 if atom.SOURCE in item.parts else None]:
         address = node.get("url", "").strip()
         if address:
@@ -280,7 +282,8 @@ def _comments(item: _Item) -> None:
 
 
 def _bodies(item: _Item) -> None:
-    """A-125: both are HTML, decoded once. If the item has an atom:content too, its description is the summary."""
+    """Adds description and content: both are HTML, decoded once (A-125). If the item has an atom:content too, its
+    description is the summary."""
     descriptions, contents = (
         [node for node in item.take(name) if len(node) or string_of(node).strip()]
         for name in ("description", CONTENT_ENCODED)

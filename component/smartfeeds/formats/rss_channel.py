@@ -234,7 +234,8 @@ def _ttl(text: str, warnings: list[str]) -> int | None:
 
 
 def _hours(nodes: list[Element], warnings: list[str]) -> tuple[int, ...]:
-    """A-138: GMT, in any order. 24 is midnight: RSS 0.91 has the hours 1 to 24, RSS 2.0 has 0 to 23."""
+    """Reads the hours of skipHours: GMT, in any order (A-138). 24 is midnight: RSS 0.91 has the hours 1 to 24, RSS 2.0
+    has 0 to 23."""
     hours: set[int] = set()
     for text in _texts_inside(nodes):
         if _NUMBER.fullmatch(text) is None or int(text) > 24:
@@ -249,7 +250,7 @@ def _texts_inside(nodes: list[Element]) -> list[str]:
 
 
 def _cloud(nodes: list[Element], warnings: list[str]) -> Cloud | None:
-    """RSS-016: the first cloud that has all that a registration needs."""
+    """Returns the first cloud with all attributes that a registration needs (RSS-016)."""
     for node in nodes:
         domain, port, path, protocol = (node.get(name, "").strip() for name in ("domain", "port", "path", "protocol"))
         procedure = node.get("registerProcedure", "").strip()
@@ -263,7 +264,7 @@ def _cloud(nodes: list[Element], warnings: list[str]) -> Cloud | None:
 
 
 def cloud_element(cloud: Cloud) -> str:
-    """RSS-016: all five attributes, always."""
+    """Returns the element of a cloud, always with all five attributes (RSS-016)."""
     return (
         f'<cloud domain="{attribute(cloud.domain)}" port="{cloud.port}" path="{attribute(cloud.path)}" '
         f'registerProcedure="{attribute(cloud.procedure)}" protocol="{attribute(cloud.protocol)}"/>'

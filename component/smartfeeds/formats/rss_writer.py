@@ -158,7 +158,8 @@ def source_element(source: EntrySource | None) -> str:
 
 
 def enclosure_element(link: EntryLink) -> str:
-    """RSS-011: all three attributes, always. A length of 0 is unknown (A-128)."""
+    """Returns the element of an enclosure, always with all three attributes (RSS-011). A length of 0 is unknown
+    (A-128)."""
     kind = link.type or UNKNOWN_TYPE
     return f'<enclosure url="{attribute(link.href)}" length="{link.length or 0}" type="{attribute(kind)}"/>'
 
@@ -169,7 +170,8 @@ def web_enclosures(entry: Entry) -> list[EntryLink]:
 
 
 def category_element(category: Category) -> str:
-    """RSS-013, RSS-014: the term as it is, the scheme as domain. RSS has no place for a label."""
+    """Returns the element of a category: the term as it is, the scheme as domain (RSS-013, RSS-014). RSS has no place
+    for a label."""
     domain = f' domain="{attribute(category.scheme)}"' if category.scheme else ""
     return f"<category{domain}>{escape(category.term)}</category>"
 
@@ -280,7 +282,8 @@ def _links(entry: Entry) -> tuple[list[str], list[bool]]:
 
 
 def _bodies(entry: Entry) -> list[str]:
-    """A-125: summary and content are HTML, escaped once. If the entry has only one of them, it is the description."""
+    """Writes summary and content as HTML, escaped once (A-125). If the entry has only one of them, it is the
+    description."""
     bodies = texts_of(entry)
     names = ("description", "content:encoded") if not entry.content_type else ("description",)
     return [

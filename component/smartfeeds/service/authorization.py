@@ -20,7 +20,8 @@ REQUESTS = 100
 
 @dataclass(frozen=True, slots=True)
 class AnswerAuthorization(NodeRequest):
-    """XEP-0060 8.6: an owner's answer to the request of `jid`. `subid` is empty if the answer has none."""
+    """Answers the request of `jid` to subscribe, as an owner of the node (XEP-0060 8.6). `subid` is empty if the answer
+    has none."""
 
     jid: str
     subid: str
@@ -29,7 +30,7 @@ class AnswerAuthorization(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class GetPendingNodes(Request):
-    """XEP-0060 8.7: the requester's nodes with requests to subscribe that wait."""
+    """Lists the requester's nodes with requests to subscribe that wait (XEP-0060 8.7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class PendingNodes(Answer):
 
 @dataclass(frozen=True, slots=True)
 class ResendPending(NodeRequest):
-    """XEP-0060 8.7: the requests for a node, as messages to the requester."""
+    """Sends the waiting requests for a node to the requester, as messages (XEP-0060 8.7)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ SHOWN = 50  # owners, and publishers, that the metadata names: more would not fi
 
 @dataclass(frozen=True, slots=True)
 class GetAddressInfo(Request):
-    """XEP-0030 disco#info without a node, at an address with a local part: about the feed there, else the service."""
+    """Asks for disco#info without a node at an address with a local part: of the feed there, else of the service
+    (XEP-0030)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ def _entries(name: str, *, required: bool) -> FieldReader:
 
 
 def _publish(actor: Jid, service: str, action: Element, rest: list[Element]) -> Request:
-    """XEP-0060 7.1, with one item per request (X1, xep-map 140)."""
+    """Reads a publish request, which may have one item only (XEP-0060 7.1; X1, xep-map 140)."""
     item: Element | None = None
     for child in action.iterchildren(_ITEM):
         if item is not None:
@@ -180,14 +180,15 @@ def _draft(item: Element) -> PayloadDraft | None:
 
 
 def _retract(actor: Jid, service: str, action: Element, _rest: list[Element]) -> Request:
-    """XEP-0060 7.2, with one item per request (xep-map 158)."""
+    """Reads a retract request, which may have one item only (XEP-0060 7.2; xep-map 158)."""
     item = only(action.iterchildren("*"), _ITEM)
     item_id = item_id_of(item) if item is not None else None
     return Retract(actor, service, node_of(action), item_id, action.get("notify") in TRUE)
 
 
 def _items(actor: Jid, service: str, action: Element, rest: list[Element]) -> Request:
-    """XEP-0060 6.5. The result set is beside the items; a result set inside them is accepted too (xep-map 208)."""
+    """Reads a request for items (XEP-0060 6.5). The result set is beside the items; a result set inside them is
+    accepted too (xep-map 208)."""
     children = list(action.iterchildren("*"))
     around = rest + children
     return Pull(
@@ -209,7 +210,7 @@ def _ids(items: Iterable[Element]) -> tuple[str, ...]:
 
 
 def _create(actor: Jid, service: str, action: Element, rest: list[Element]) -> Request:
-    """XEP-0060 8.1 (xep-map 61). An empty `<configure/>` asks for the default configuration."""
+    """Reads a create request (XEP-0060 8.1; xep-map 61). An empty `<configure/>` asks for the default configuration."""
     configure = only(rest, _CONFIGURE)
     form = None
     if configure is not None:
@@ -220,7 +221,7 @@ def _create(actor: Jid, service: str, action: Element, rest: list[Element]) -> R
 
 
 def _subscribe(actor: Jid, service: str, action: Element, rest: list[Element]) -> Request:
-    """XEP-0060 6.1 and 6.3.7 (xep-map 118)."""
+    """Reads a subscribe request, also with options beside it (XEP-0060 6.1, 6.3.7; xep-map 118)."""
     companion = only(rest, tag(PUBSUB, "options"))
     options = None
     if companion is not None:
@@ -235,7 +236,7 @@ def _get_default(actor: Jid, service: str, action: Element, _rest: list[Element]
 
 
 def _delete(actor: Jid, service: str, action: Element, _rest: list[Element]) -> Request:
-    """XEP-0060 8.4.1, with the address of the node that replaces the deleted node."""
+    """Reads a delete request, with the address of the node that replaces the deleted node (XEP-0060 8.4.1)."""
     redirect = only(action.iterchildren("*"), _REDIRECT)
     uri = redirect.get("uri", "") if redirect is not None else ""
     if redirect is not None and not uri:

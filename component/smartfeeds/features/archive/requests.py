@@ -41,7 +41,8 @@ _FIELDS = frozenset({START, END, AFTER_ID, BEFORE_ID, IDS, *FILTER_FIELDS})
 
 @dataclass(frozen=True, slots=True)
 class QueryArchive(NodeRequest):
-    """XEP-0313 4 with a node (XEP-0442). `fields` are the filters, `flip` sends the page in reverse order.
+    """Queries the archive of a node (XEP-0313 4, XEP-0442). `fields` are the filters, `flip` sends the page in reverse
+    order.
 
     `query_id` is repeated in each result, None if absent.
     """
@@ -77,7 +78,7 @@ class ArchivePage(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetArchiveEnds(NodeRequest):
-    """XEP-0313 5: the archive metadata of a node or view."""
+    """Asks for the archive metadata of a node or view (XEP-0313 5)."""
 
 
 @dataclass(frozen=True, slots=True)

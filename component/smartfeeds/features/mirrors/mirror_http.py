@@ -185,7 +185,7 @@ class WebMirrorReader(IncomingMirror):
             self.state_store.note(lambda state: replace(state, means=means))
 
     def _next_s(self) -> float:
-        """FS-017, SSE-010: before anything leaves the feed."""
+        """Returns the seconds until the next read, which comes before anything leaves the feed (FS-017, SSE-010)."""
         now_us = self._tools.now_us()
         next_us = self._sharing.next_read_us(now_us, int(self._mirror.every_s * US_PER_S))
         return max(1.0, (next_us - now_us) / US_PER_S)

@@ -102,7 +102,7 @@ class _Walk:
             paging = page.feed.paging
 
     def _is_end(self, url: str) -> bool:
-        """SRC-063: a link in a circle, or to another host."""
+        """Whether the link leads in a circle or to another host, which ends the history (SRC-063)."""
         if url in self._visited:
             self.reason = f"the links to older pages lead in a circle, to {shown(url)}"
         elif host_of(url) != self._host:

@@ -147,7 +147,7 @@ def after_answer(source: Source, answer: PollAnswer, now_us: int, chance: float)
 
 
 def _after_good(source: Source, answer: PollAnswer, now_us: int, chance: float) -> Source:
-    """SRC-046: every slowing ends."""
+    """Returns the source after a good answer, which ends every slowing (SRC-046)."""
     progress = replace(source.progress, validators=answer.validators, failures=0, failing_us=None, said=False)
     progress = replace(progress, gone_us=None)
     if answer.kind is AnswerKind.READ:
@@ -176,7 +176,8 @@ def _after_good(source: Source, answer: PollAnswer, now_us: int, chance: float) 
 def _after_gap(
     source: Source, progress: SourceProgress, answer: PollAnswer, now_us: int
 ) -> tuple[SourceProgress, bool]:
-    """SRC-065: halves the interval at gaps in a row. The second result: the interval is the shortest one already.
+    """Halves the interval at gaps in a row, because items were missed between two polls (SRC-065). The second result:
+    the interval is the shortest one already.
 
     A poll without anything new takes one halving back.
     """
@@ -190,7 +191,8 @@ def _after_gap(
 
 
 def _redirected(source: Source, target: str, now_us: int) -> Source:
-    """SRC-034: the target of permanent redirects becomes the address when two answers a day apart name it."""
+    """Replaces the address by the target of permanent redirects if two answers a day apart name it: one may be a
+    mistake (SRC-034)."""
     progress = source.progress
     if not target or target == source.url:
         return replace(source, progress=replace(progress, moved=None))
@@ -203,7 +205,7 @@ def _redirected(source: Source, target: str, now_us: int) -> Source:
 
 
 def _after_gone(source: Source, answer: PollAnswer, now_us: int, chance: float) -> Source:
-    """SRC-038: the second 410, a day after the first, stops the source."""
+    """Stops the source at the second 410, a day after the first: one may be a mistake (SRC-038)."""
     gone_us = source.progress.gone_us
     if gone_us is None:
         source = replace(source, progress=replace(source.progress, gone_us=now_us))
@@ -216,7 +218,8 @@ def _after_gone(source: Source, answer: PollAnswer, now_us: int, chance: float) 
 
 
 def _after_failure(source: Source, answer: PollAnswer, now_us: int, chance: float) -> Source:
-    """SRC-039, SRC-040, SRC-044: pauses that double up to a day, a message to the operator, and the end."""
+    """Slows the source after a failure: pauses double up to a day, then the operator is informed, and at last the
+    source stops (SRC-039, SRC-040, SRC-044)."""
     rule, progress = _SLOWINGS[answer.kind], source.progress
     since_us = now_us if progress.failing_us is None else progress.failing_us
     failures, failing_s = progress.failures + 1, (now_us - since_us) // US_PER_S

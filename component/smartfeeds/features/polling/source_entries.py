@@ -233,8 +233,8 @@ class _Page:
 def _renames(
     document: Sequence[DocumentEntry], assigned: Sequence[SourceEntry | None], memory: "_Memory", words_of: WordsOf
 ) -> list[tuple[int, SourceEntry]]:
-    """SRC-073: a few new ids are new entries about old pages; many are a feed that has changed all its ids. An id with
-    another scheme is that of the same entry in any case."""
+    """Returns the remembered entries that have new ids. A few new ids are new entries about old pages; many are a feed
+    that has changed all its ids (SRC-073). An id with another scheme is that of the same entry in any case."""
     renames = [
         (place, entry)
         for place, (arrived, known) in enumerate(zip(document, assigned, strict=True))

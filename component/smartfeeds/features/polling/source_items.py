@@ -115,7 +115,7 @@ def entry_words(payload: bytes) -> EntryWords:
 
 
 def _distinct(entries: Iterable[SourceItem], skipped: list[SkippedItem]) -> list[SourceItem]:
-    """SRC-069, SRC-070: of entries that nothing tells apart, the newest is kept."""
+    """Leaves out all but the newest of entries that nothing distinguishes (SRC-069, SRC-070)."""
     groups: dict[str, list[tuple[int, SourceItem]]] = {}
     for place, entry in enumerate(entries):
         groups.setdefault(entry.item.id, []).append((place, entry))

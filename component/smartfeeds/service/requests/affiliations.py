@@ -10,7 +10,8 @@ from smartfeeds.service.requests.subscriptions import SubscriptionList
 
 @dataclass(frozen=True, slots=True)
 class GetAffiliations(Request):
-    """XEP-0060 5.7, or 8.9.1 when `owner` is true, with XEP-0059."""
+    """Lists affiliations in pages: those of the actor (XEP-0060 5.7), or with `owner` those of a node (8.9.1,
+    XEP-0059)."""
 
     node: str | None = None
     owner: bool = False
@@ -38,7 +39,8 @@ class AffiliationList(Answer):
 
 @dataclass(frozen=True, slots=True)
 class SetAffiliations(NodeRequest):
-    """XEP-0060 8.9.2: (jid, affiliation as written or None) pairs."""
+    """Changes affiliations of a node (XEP-0060 8.9.2). `entries` are pairs of a JID and an affiliation as written, or
+    None."""
 
     entries: tuple[tuple[str, str | None], ...]
 

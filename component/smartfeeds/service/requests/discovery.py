@@ -10,7 +10,7 @@ from smartfeeds.service.requests.base import Answer, Request, ResultSet
 
 @dataclass(frozen=True, slots=True)
 class GetNodeInfo(Request):
-    """XEP-0030 disco#info on a node or a Smart view."""
+    """Asks for disco#info of a node or a Smart view (XEP-0030)."""
 
     node: str
 
@@ -34,7 +34,7 @@ class NodeInfo(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetNodes(Request):
-    """XEP-0030 disco#items on the service, with XEP-0059 and XEP-0462; at the address of a feed, on this feed."""
+    """Asks for disco#items of the service, or of a feed at its address, in pages (XEP-0030, XEP-0059, XEP-0462)."""
 
     page: ResultSetRequest | None = None
     included_types: tuple[str, ...] | None = None
@@ -51,7 +51,7 @@ class NodeList(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetItemIds(Request):
-    """XEP-0030 disco#items on a node."""
+    """Asks for disco#items of a node (XEP-0030)."""
 
     node: str
     page: ResultSetRequest | None = None

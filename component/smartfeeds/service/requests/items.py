@@ -27,7 +27,8 @@ class ItemPrecondition:
 
 @dataclass(frozen=True, slots=True)
 class Publish(NodeRequest):
-    """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None if absent.
+    """Publishes an item (XEP-0060 7.1). `draft` None means an empty item; `options` are publish-options, None if
+    absent.
 
     `may_create` is False if the sender's token does not allow it to create a missing node, or to change the kind of an
     empty feed.
@@ -57,7 +58,7 @@ class Published(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Retract(NodeRequest):
-    """XEP-0060 7.2."""
+    """Retracts an item (XEP-0060 7.2)."""
 
     item_id: str | None
     notify: bool = False
@@ -66,7 +67,7 @@ class Retract(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class Purge(NodeRequest):
-    """XEP-0060 8.5. With `begins` the answer does not wait for a large node."""
+    """Deletes all items of a node (XEP-0060 8.5). With `begins` the answer does not wait for a large node."""
 
     begins: bool = False
 
@@ -80,7 +81,8 @@ class PurgeBegun(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Pull(NodeRequest):
-    """XEP-0060 6.5 with XEP-0059 and XEP-0413. With `item_ids`, only these items."""
+    """Retrieves items of a node in pages and in order (XEP-0060 6.5, XEP-0059, XEP-0413). With `item_ids`, only these
+    items."""
 
     item_ids: tuple[str, ...] = ()
     max_items: str | None = None

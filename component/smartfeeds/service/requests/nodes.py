@@ -8,7 +8,7 @@ from smartfeeds.service.requests.base import Answer, NodeRequest, Request
 
 @dataclass(frozen=True, slots=True)
 class CreateNode(NodeRequest):
-    """XEP-0060 8.1. `node` None requests an instant node; `form` None means no configuration."""
+    """Creates a node (XEP-0060 8.1). `node` None requests an instant node; `form` None means no configuration."""
 
     form: FormFields | None = None
 
@@ -37,13 +37,13 @@ class NodeEnsured(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetConfiguration(NodeRequest):
-    """XEP-0060 8.2."""
+    """Asks for the configuration of a node (XEP-0060 8.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configure(NodeRequest):
-    """XEP-0060 8.2.4. `form` None is a form of type cancel. If `expected` is given, the tag of the options
-    (`service.nodes.options_tag`) must be one of these texts."""
+    """Configures a node (XEP-0060 8.2.4). `form` None is a form of type cancel. If `expected` is given, the tag of the
+    options (`service.nodes.options_tag`) must be one of these texts."""
 
     form: FormFields | None
     expected: frozenset[str] | None = None
@@ -51,7 +51,7 @@ class Configure(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class GetDefaultConfiguration(Request):
-    """XEP-0060 8.3; `type` is leaf or collection."""
+    """Asks for the default configuration of nodes (XEP-0060 8.3). `type` is leaf or collection."""
 
     type: str = "leaf"
 
@@ -67,6 +67,7 @@ class Configuration(Answer):
 
 @dataclass(frozen=True, slots=True)
 class DeleteNode(NodeRequest):
-    """XEP-0060 8.4. `redirect` is the address of the node that replaces the deleted node, empty without one."""
+    """Deletes a node (XEP-0060 8.4). `redirect` is the address of the node that replaces the deleted node, empty
+    without one."""
 
     redirect: str = ""

@@ -10,7 +10,7 @@ from smartfeeds.service.requests.base import Answer, NodeRequest, Request, Resul
 
 @dataclass(frozen=True, slots=True)
 class Subscribe(NodeRequest):
-    """XEP-0060 6.1. `options` is a submitted subscribe_options form, None if absent."""
+    """Subscribes a JID to a node (XEP-0060 6.1). `options` is a submitted subscribe_options form, None if absent."""
 
     jid: str | None
     options: FormFields | None = None
@@ -18,7 +18,8 @@ class Subscribe(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe(NodeRequest):
-    """XEP-0060 6.2. A subid is ignored, because the service assigns none (xep-map 123)."""
+    """Ends the subscription of a JID (XEP-0060 6.2). A subid is ignored, because the service assigns none (xep-map
+    123)."""
 
     jid: str | None
 
@@ -62,7 +63,7 @@ class Unsubscribed(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetSubscriptions(Request):
-    """XEP-0060 5.6, with XEP-0059."""
+    """Lists the subscriptions of the actor in pages (XEP-0060 5.6, XEP-0059)."""
 
     node: str | None = None
     page: ResultSetRequest | None = None
@@ -80,14 +81,14 @@ class SubscriptionList(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetSubscribeOptions(NodeRequest):
-    """XEP-0060 6.3.2."""
+    """Asks for the options of a subscription (XEP-0060 6.3.2)."""
 
     jid: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class SetSubscribeOptions(NodeRequest):
-    """XEP-0060 6.3.5. `form` None is a form of type cancel."""
+    """Changes the options of a subscription (XEP-0060 6.3.5). `form` None is a form of type cancel."""
 
     jid: str | None
     form: FormFields | None
@@ -95,7 +96,7 @@ class SetSubscribeOptions(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class GetDefaultSubscribeOptions(Request):
-    """XEP-0060 6.4."""
+    """Asks for the default options of subscriptions (XEP-0060 6.4)."""
 
     node: str | None = None
 
@@ -112,13 +113,14 @@ class SubscribeOptions(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetNodeSubscriptions(NodeRequest):
-    """XEP-0060 8.8.1, with XEP-0059."""
+    """Lists the subscriptions of a node in pages, for its owner (XEP-0060 8.8.1, XEP-0059)."""
 
     page: ResultSetRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SetSubscriptions(NodeRequest):
-    """XEP-0060 8.8.2: (jid, state as written) pairs."""
+    """Changes subscriptions of a node, as its owner (XEP-0060 8.8.2). `entries` are pairs of a JID and a state as
+    written."""
 
     entries: tuple[tuple[str, str], ...]

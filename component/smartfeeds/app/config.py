@@ -230,7 +230,7 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _parent_creates(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """By default the users of the component's parent domain may create nodes."""
+        """Lets the users of the component's parent domain create nodes by default."""
         component, pubsub = data.get("component"), data.get("pubsub", {})
         if not (isinstance(component, dict) and isinstance(pubsub, dict)) or "creators" in pubsub:
             return data

@@ -90,7 +90,7 @@ class Host:
     limiter: "HostLimiter"
     """Bounds the requests to one host."""
     process: Process
-    """For features that stop the process, run work in it, or show its counts."""
+    """The control of the process, for features that stop it, run work in it, or show its counts."""
     parts: "Parts"
     """The objects of `Running.parts` of the features in `needs`, by their type."""
     chat: "tuple[ChatTable, ...]"
@@ -115,7 +115,7 @@ class Running:
     tasks: tuple[tuple[str, CoroutineFunction], ...] = ()
     """The named tasks that every process runs."""
     parts: tuple[object, ...] = ()
-    """For other features and for handlers over HTTP, by their type."""
+    """The objects for other features and for handlers over HTTP, by their type."""
     clients: tuple["AbstractAsyncContextManager[object]", ...] = ()
     """Open from before the start until all deliveries have ended."""
     start: CoroutineFunction | None = None
@@ -182,7 +182,7 @@ class Feature:
     commands: Mapping[str, str] = field(default_factory=dict)
     """The modules of its commands, by name. Each has a function `NAME_command`."""
     extends: Mapping[str, str] = field(default_factory=dict)
-    """For a command of the kernel, a function that adds options to it, as `module:function`. It receives a
+    """The functions that add options to commands of the kernel, as `module:function`. A function receives a
     `click.Command` and returns one. If several features extend a command, the function of the first feature is called
     last."""
     settings: Callable[[], tuple[Section, ...]] = tuple

@@ -1,4 +1,4 @@
-"""This process, and the others on its database. Without a feature that joins them, it is alone."""
+"""The group of the processes on one database. Without a feature that joins them, this process is alone."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping

@@ -26,7 +26,7 @@ class ChangeBatch:
 def items_after(
     tx: ReadTx, node_no: int, view: View, key_us: int, limit: int, before: Edge | None = None
 ) -> tuple[list[Item], bool]:
-    """At least `limit` items of a view above a key, and whether there may be others.
+    """Returns at least `limit` items of a view above a key, and whether there may be others.
 
     A mark is a key, so items that share a key come together.
     """

@@ -483,7 +483,7 @@ CREATE INDEX file_owner ON file (owner, size_bytes);
 
 CREATE INDEX file_unused ON file (unused_us) WHERE unused_us IS NOT NULL;
 
--- The files to which the payload or a conflict of an item refers (core.files).
+-- The files to which the payload or a conflict of an item refers (core.feed_files).
 CREATE TABLE file_use (
     node_no INTEGER NOT NULL REFERENCES node (node_no),
     item_no INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-"""This process among the processes on a database, from the settings (docs/scaling.md)."""
+"""Sets up this process among the processes on a database (docs/scaling.md)."""
 
 import asyncio
 from collections.abc import Collection, Iterator

@@ -92,7 +92,7 @@ def build_time(now_us: int) -> int:
 
 
 def minutes_before(build_s: int, time_us: int) -> int:
-    """By how many whole minutes an entry is older than the build; negative where it is younger (ESS-004, ESS-005)."""
+    """The whole minutes by which an entry is older than the build; negative if it is younger (ESS-004, ESS-005)."""
     return build_s // MINUTE_S - time_us // _MINUTE_US
 
 

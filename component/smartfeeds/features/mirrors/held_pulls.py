@@ -57,13 +57,14 @@ class HeldPullTiming:
         return not self._misses
 
     def timeout_s(self, left_s: float) -> int:
-        """For how many seconds the next pull is to be held if the next poll is due in `left_s`; 0 for no held pull."""
+        """Returns the seconds for which the next pull is held if the next poll is due in `left_s`; 0 for no held
+        pull."""
         if self._hold_s < HOLD_S and self._now_us() - self._lowered_us >= LEARNED_US:
             self._hold_s, self._cuts = HOLD_S, 0
         return int(min(self._hold_s, left_s)) if left_s >= LEAST_EVERY_S else 0
 
     def after_pause(self, waited_s: float) -> None:
-        """This time of the pause, or more, is over."""
+        """Shortens the pause by a time that is over."""
         self.pause_s = max(0.0, self.pause_s - waited_s)
 
     def after_nothing(self, took_s: float) -> None:

@@ -1,5 +1,5 @@
-"""From many ESS files to the N newest entries of all of them, and from there to the items of the feeds (ESS-011 to
-ESS-022, A-106, A-109 to A-112).
+"""Selects the N newest entries of many ESS files, and finds their items in the feeds (ESS-011 to ESS-022, A-106, A-109
+to A-112).
 
 The specification leaves some choices open. Of two feeds or entries with equal times, the earlier arrival stays. An
 entry whose item has a new time moves to its new place and is marked as updated (ESS-021). Entries of the same time and

@@ -1,4 +1,4 @@
-"""From the response of a source's server to the answer that `polls` decides by (SRC-022, SRC-024, SRC-033 to
+"""Turns the response of a source's server into the answer that `polls` decides by (SRC-022, SRC-024, SRC-033 to
 SRC-045)."""
 
 import re

@@ -150,7 +150,7 @@ class Poller:
         return min(max(_LEAST_PAUSE_S, (plan.next_us - now_us) / US_PER_S), LOOK_S)
 
     async def _correct_times(self, now_us: int) -> None:
-        """After a start, and after the clock has jumped, what is overdue is spread (SRC-028, SRC-029)."""
+        """Spreads overdue sources after a start, and after the clock has jumped (SRC-028, SRC-029)."""
         former_us, self._looked_us = self._looked_us, now_us
         if former_us is None or not 0 <= now_us - former_us <= (LOOK_S + _JUMP_S) * US_PER_S:
             self._counted_us = None

@@ -320,9 +320,9 @@ def settle_push(tx: WriteTx, _context: Context, push_no: int, received_us: int |
 
 
 def begin_pushes(tx: WriteTx, context: Context, after_no: int, limit: int) -> int | None:
-    """After a start: what was received and not stored is polled, and clouds are asked again, because the address of
-    this service may have changed (RC-066). Looks at some subscriptions, and returns the number of the last one, None
-    at the end."""
+    """Polls after a start what was received and not stored, and registers at clouds again, because the address of this
+    service may have changed (RC-066). Reads some subscriptions, and returns the number of the last one, None at the
+    end."""
     rows = push_rows.pushes(tx, after_no, limit)
     for push in rows:
         if push.kind is PushKind.CLOUD and push.state is PushState.ACTIVE:

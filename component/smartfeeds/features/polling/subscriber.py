@@ -141,7 +141,7 @@ class Subscriber:
         return LOOK_S if next_us is None else min(max(_LEAST_PAUSE_S, (next_us - now_us) / US_PER_S), LOOK_S)
 
     async def _begin(self) -> None:
-        """After the start of this process: what was received and not stored is polled, and requests are spread."""
+        """Polls what was received and not stored before the start of this process, and spreads requests."""
         after_no: int | None = 0
         while after_no is not None:
             after_no = await self._service.write(partial(begin_pushes, after_no=after_no, limit=_BEGIN))

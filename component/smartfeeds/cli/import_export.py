@@ -25,12 +25,12 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.feed_document import FeedDocument, FormatLoss
-from smartfeeds.net.fetch import shown
+from smartfeeds.net.fetch import display_url
 from smartfeeds.service.context import Context, LocatedNode, check_expired, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document, index_import
 from smartfeeds.service.steps import IndexFirst, index_first
-from smartfeeds.service.syncing import shown as show
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.markup import without_sync
 from smartfeeds.terminal import progress_bar
@@ -90,8 +90,8 @@ def _read(source: Path | str, base: str, config: Path | None, *, allow_private: 
     if isinstance(source, Path):
         return name_of(Path(source.name)), read_file(source, base)
     fetched = run_async(fetch(source, allowed_networks(config, allow_private=allow_private)))
-    with named(shown(source)):
-        return shown(source), read_document(fetched.body, base or fetched.url, fetched.charset)
+    with named(display_url(source)):
+        return display_url(source), read_document(fetched.body, base or fetched.url, fetched.charset)
 
 
 def hint_owner(owner: str | None, *, new: bool) -> None:
@@ -265,4 +265,4 @@ def _slice(
     node = located.node
     if (behind := index_first(tx, node, view)) is not None:
         return behind
-    return [show(context, node, view, item) for item in tx.slice(node.node_no, Slice(view, CHUNK, after))]
+    return [item_in_view(context, node, view, item) for item in tx.slice(node.node_no, Slice(view, CHUNK, after))]

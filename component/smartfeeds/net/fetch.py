@@ -46,7 +46,7 @@ class FetchError(SmartfeedsError):
         retry_after_s: float | None = None,
         headers: Headers = NO_HEADERS,
     ) -> None:
-        super().__init__(f"{shown(url)} {reason}")
+        super().__init__(f"{display_url(url)} {reason}")
         self.reason = reason
         self.status = status
         self.retry_after_s = retry_after_s
@@ -132,6 +132,6 @@ class HttpClient(Protocol):
         """As `Fetcher.get`."""
 
 
-def shown(url: str) -> str:
+def display_url(url: str) -> str:
     """An address for people and the log: without the secrets that it may contain, on one line, and bounded."""
     return one_line(without_secrets(url))[:_SHOWN_CHARACTERS]

@@ -28,7 +28,7 @@ from smartfeeds.push.frames import PushFrame, PushHeaders, RecipientGroup, item_
 from smartfeeds.service.context import Context, check_expired
 from smartfeeds.service.pulls import WHOLE, key_of, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.store.base import ReadTx
 
 ITEMS = 64  # of one batch: enough to fill a write, few enough that other feeds get their turn
@@ -38,7 +38,7 @@ VIEWS = 8  # views whose items one transaction counts; each count costs up to `s
 @dataclass(frozen=True, slots=True)
 class PushedChange:
     """An item at its place in an order, its cursor, and the canonical views that contain it, each with the item as it
-    is shown there (`service.syncing.shown`)."""
+    is shown there (`service.syncing.item_in_view`)."""
 
     key_us: int
     item: Item
@@ -249,6 +249,6 @@ def _change(
             continue
         form = (view.sync, standing is Standing.LEFT)
         if form not in forms:
-            forms[form] = shown(context, node, view, item._replace(left=standing is Standing.LEFT))
+            forms[form] = item_in_view(context, node, view, item._replace(left=standing is Standing.LEFT))
         inside[text] = forms[form]
     return PushedChange(key_of(order, item), item, cursor, inside)

@@ -20,7 +20,7 @@ from smartfeeds.service.context import Context, LocatedNode, check_persistent, l
 from smartfeeds.service.damage import check_whole
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.store.base import ReadTx
 
 # The index of a page is counted in views of up to this many items. In larger views the response has it only if it
@@ -74,7 +74,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
     check_whole(context, located.node, item)
     older, newer = _neighbours(tx, located, item) if request.neighbours else (None, None)
     local_files = context.hooks.local_files_of(tx, context, located.node, (item,)) if request.neighbours else ()
-    item = shown(context, located.node, view, item)
+    item = item_in_view(context, located.node, view, item)
     return ItemShown(item, located.node, located.node.options.shows_publisher, older, newer, local_files)
 
 
@@ -233,7 +233,7 @@ def _read_items(
         ended = len(rows) < step + looks
         more = rows.pop(0 if newest else -1) if looks and not ended else None
         if view.sync or view.filtered or True in [item.damaged for item in rows]:
-            rows = [shown(context, node, view, item) for item in rows]
+            rows = [item_in_view(context, node, view, item) for item in rows]
         items = rows + items if newest else items + rows
         fitting_items = _within_bytes(items, limit_bytes, newest=newest)
         cut = len(items) - len(fitting_items)
@@ -293,7 +293,7 @@ def items_by_id(tx: ReadTx, context: Context, located: LocatedNode, item_ids: It
             item = in_view(tx, located.node, located.view, items.get(item_id))
             if item is not None and not (item.deleted and hidden):
                 check_whole(context, located.node, item)
-                item = shown(context, located.node, located.view, item)
+                item = item_in_view(context, located.node, located.view, item)
                 result.append(item)
                 size_bytes += _written_size_bytes(item)
         if size_bytes > context.policy.page_bytes and len(result) > 1:

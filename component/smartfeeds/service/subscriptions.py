@@ -56,7 +56,7 @@ from smartfeeds.service.subscription_states import (
     start_pushing,
     tell,
 )
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.store.base import ReadTx, WriteTx
 
 _ENDING = frozenset({"gone", "too-many-bounces"})  # other errors are counted first (`push.bounces`)
@@ -385,7 +385,7 @@ def newest_item(tx: ReadTx, context: Context, node: Node, view: View) -> Item | 
     """The newest live item of a view, as it is shown there."""
     live = replace(view, smart=False)
     newest = tx.slice(node.node_no, Slice(live, 1, newest=True))
-    return shown(context, node, view, newest[0]) if newest else None
+    return item_in_view(context, node, view, newest[0]) if newest else None
 
 
 def _shown(subscription: Subscription) -> SubscriptionShown:

@@ -224,7 +224,7 @@ def buried(
     return state_of(shared, version, notify=notify)
 
 
-def shown(context: Context, node: Node, view: View, item: Item) -> Item:
+def item_in_view(context: Context, node: Node, view: View, item: Item) -> Item:
     """Returns the item as a view shows it, with its sync data if the view asks for it.
 
     An item that has left the view has no content, because its present version is not for the readers of this view.

@@ -30,8 +30,8 @@ from smartfeeds.sync.writing import write_item
 class SharedDocument(ABC):
     """One document. Call `begin`, `add` for the items in their order, and `end`; each returns the next bytes.
 
-    Payloads of items are entries with sx:sync (`service.syncing.shown`). Items that have left a view are left out.
-    `slow`: items are parsed, which takes too long for the event loop.
+    Payloads of items are entries with sx:sync (`service.syncing.item_in_view`). Items that have left a view are left
+    out. `slow`: items are parsed, which takes too long for the event loop.
     """
 
     slow: ClassVar[bool] = True

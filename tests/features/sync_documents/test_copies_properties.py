@@ -16,7 +16,7 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.importing import import_document
 from smartfeeds.service.merging import IncomingItem, merge_items
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.sync.markup import read_item
 from support.effort import runs
 from support.sqlite_memory import SqliteMemoryStore
@@ -39,7 +39,7 @@ class Place:
     async def items(self) -> list[Item]:
         def read(tx, context):  # type: ignore[no-untyped-def]
             node = tx.node(FEED)
-            return [shown(context, node, SHARED, one) for one in tx.slice(node.node_no, Slice(SHARED, 100))]
+            return [item_in_view(context, node, SHARED, one) for one in tx.slice(node.node_no, Slice(SHARED, 100))]
 
         return await self.world.service.read(read)
 

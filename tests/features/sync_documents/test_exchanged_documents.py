@@ -18,7 +18,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.sync.document_reader import FeedReader, PieceKind
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.sharing import NO_SHARING
@@ -81,7 +81,7 @@ class Place:
 
         def work(tx, context):  # type: ignore[no-untyped-def]
             node = tx.node(FEED)
-            return [shown(context, node, SHARED, one) for one in tx.slice(node.node_no, Slice(SHARED, 1_000))]
+            return [item_in_view(context, node, SHARED, one) for one in tx.slice(node.node_no, Slice(SHARED, 1_000))]
 
         return await self.world.service.read(work)
 

@@ -9,7 +9,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.service.context import Policy
 from smartfeeds.service.placing import GetOutline, MoveItem, OutlineShown
 from smartfeeds.service.requests import Published
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.sync.document_reader import FeedReader
 from smartfeeds.sync.document_writer import SharedAtom, SharedDocument, SharedOutline
 from smartfeeds.sync.moves import MoveStep
@@ -55,7 +55,7 @@ async def copy(here: World, there: World, kind: type[SharedDocument]) -> None:
     node = await here.node()
     items = await here.store.read(lambda tx: tx.slice(node.node_no, Slice(SHARED, 100)))
     context = here.service.new_context()
-    data = kind(FeedHead("urn:x:feed", FEED, 0)).whole([shown(context, node, SHARED, item) for item in items])
+    data = kind(FeedHead("urn:x:feed", FEED, 0)).whole([item_in_view(context, node, SHARED, item) for item in items])
     pieces = pieces_of(read_sync_outline(data)) if kind is SharedOutline else FeedReader().read([data])
     report = ImportReport()
     arrived = [DocumentItem(piece.index, piece.raw, synced=True) for piece in pieces]

@@ -11,7 +11,7 @@ from smartfeeds.core.validators import Validators
 from smartfeeds.net import fetch_client
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.clients import Fetcher
-from smartfeeds.net.fetch import FetchError, FetchLimits, Response, shown
+from smartfeeds.net.fetch import FetchError, FetchLimits, Response, display_url
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from support.faketime import FakeTime
 from support.waiting import HANG_S, wait_for
@@ -460,7 +460,7 @@ async def test_fetcher_that_is_not_open_says_so():
     ],
 )
 def test_shown_address_has_no_password_and_is_one_short_line(url, text):
-    assert shown(url) == text
+    assert display_url(url) == text
 
 
 async def test_response_has_all_headers_and_the_requests_that_led_to_it(site, fetcher):

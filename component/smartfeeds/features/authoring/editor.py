@@ -101,7 +101,7 @@ class Editor:
             node = await self._rights.reply_node(call, await self._item(call, reply))
             if node and node != call.name:
                 return call.see_other(reply_path(node, reply, call.name))
-        writing = await self._rights.shown(call)
+        writing = await self._rights.get_writing(call)
         if not call.item_id:
             writing.access.check_publish()
             return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply, reply_feed=feed))
@@ -111,7 +111,7 @@ class Editor:
 
     async def post(self, call: HttpCall) -> Reply:
         """Publishes the entry, or shows the form again: with a preview, an error, or the version of somebody else."""
-        writing = await self._rights.shown(call)
+        writing = await self._rights.get_writing(call)
         form, fault = await self._read(call)
         if fault is not None:
             page = await self._page(call, writing, form, error=fault.text)
@@ -131,12 +131,12 @@ class Editor:
 
     async def confirm(self, call: HttpCall) -> Reply:
         """The page that asks before an entry is deleted. Raises FeedError."""
-        writing = await self._rights.shown(call)
+        writing = await self._rights.get_writing(call)
         return self._delete_page(call, writing, await self._item(call))
 
     async def delete(self, call: HttpCall) -> Reply:
         """Deletes the entry if it is still the version that the user saw."""
-        writing = await self._rights.shown(call)
+        writing = await self._rights.get_writing(call)
         tag = (await self._bodies.fields(call)).get("tag", "")
         expected = ItemPrecondition(frozenset({tag}))
         try:

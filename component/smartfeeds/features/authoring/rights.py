@@ -28,7 +28,7 @@ class WriterRights:
         """Returns the rights of the user to write in the feed of a page, None without any. Raises FeedError."""
         if call.token is None or not covers(call.token, TokenScope.PUBLISH, call.name):
             return None
-        access = (await self.shown(call)).access
+        access = (await self.get_writing(call)).access
         if not access.may_publish and not access.may_retract(own=True):
             return None
         return Writing(access.may_publish, access.may_overwrite(own=False), access.may_retract(own=False))
@@ -37,15 +37,15 @@ class WriterRights:
         """The node in which the user may answer an item of the feed: that of its comments if this service has it, or
         else the feed. "" if the user may not publish there. Raises FeedError."""
         try:
-            writing = await self.shown(call, comments_node(self._service, read_entry(item)) or call.name)
+            writing = await self.get_writing(call, comments_node(self._service, read_entry(item)) or call.name)
         except FeedError as error:
             if error.condition is not Condition.ITEM_NOT_FOUND:
                 raise
-            writing = await self.shown(call)
+            writing = await self.get_writing(call)
         name = writing.node.name
         may = call.token is not None and covers(call.token, TokenScope.PUBLISH, name) and writing.access.may_publish
         return name if may else ""
 
-    async def shown(self, call: HttpCall, name: str = "") -> WritingShown:
+    async def get_writing(self, call: HttpCall, name: str = "") -> WritingShown:
         """The feed of a page, or another node, with the rights of the user. Raises FeedError."""
         return await ask(self._handle, GetWriting(call.actor, self._service, name or call.name), WritingShown)

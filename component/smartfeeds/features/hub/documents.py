@@ -24,7 +24,7 @@ from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.feed_pages import version_of
 from smartfeeds.service.pulls import WHOLE, cursor_of, fitting, in_view, key_of
 from smartfeeds.service.steps import IndexFirst, index_first
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.store.base import ReadTx
 
 ITEMS = 100  # of one document
@@ -102,7 +102,7 @@ def read_topic_batch(tx: ReadTx, context: Context, key: DocumentKey) -> TopicBat
     return TopicBatch(
         node,
         topic,
-        tuple(shown(context, node, view, item) for item in inside),
+        tuple(item_in_view(context, node, view, item) for item in inside),
         end,
         more,
         _total(tx, node, view, last),

@@ -27,7 +27,7 @@ from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.store.base import ReadTx
 
 PAGE: Final = 50
@@ -249,5 +249,5 @@ def _outgoing(tx: ReadTx, context: Context, node: Node, item: Item) -> OutgoingI
     note_damaged(context, node, (item,))
     if item.damaged or tells_of_feed(item.id, item.payload):
         return OutgoingItem(item.id, mark, sync_id, b"", b"")
-    payload = shown(context, node, SHARED, item).payload
+    payload = item_in_view(context, node, SHARED, item).payload
     return OutgoingItem(item.id, mark, sync_id, payload, digest(parse_stored(payload)))

@@ -27,7 +27,7 @@ from smartfeeds.features.nno.ess_files import EssSource, Puller
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.net.clients import Fetcher
-from smartfeeds.net.fetch import FetchError, FetchLimits, shown
+from smartfeeds.net.fetch import FetchError, FetchLimits, display_url
 from smartfeeds.terminal import progress_bar
 
 _STEP: Final = 500  # files between two moves of the bar
@@ -81,7 +81,7 @@ def nno_command(
         click.echo(text)
     else:
         _write(output, text.encode() + b"\n")
-    print_lines([f"skipped {shown(source)}: {reason}" for source, reason in run.skipped], "skipped {} more")
+    print_lines([f"skipped {display_url(source)}: {reason}" for source, reason in run.skipped], "skipped {} more")
     exit_failed_if(not run.used)
 
 

@@ -30,7 +30,7 @@ from smartfeeds.features.polling.source_items import with_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.feed_document import FeedDocument, ImportedItem
-from smartfeeds.net.fetch import FetchError, HttpClient, shown
+from smartfeeds.net.fetch import FetchError, HttpClient, display_url
 from smartfeeds.service.context import Context
 from smartfeeds.service.feed_pages import outline_reader
 from smartfeeds.service.feeds import FeedService
@@ -106,7 +106,7 @@ class Planet:
 
     def _log_round(self, result: PlanetRound) -> None:
         for url, failure in result.failed.items():
-            _log.warning("nno_source_failed", node=self._settings.node, url=shown(url), reason=failure.reason)
+            _log.warning("nno_source_failed", node=self._settings.node, url=display_url(url), reason=failure.reason)
         published = result.published
         _log.info(
             "nno_round_done",
@@ -239,7 +239,7 @@ class Planet:
             _log.warning(
                 "nno_entry_skipped",
                 node=self._settings.node,
-                feed=shown(full.feed_url),
+                feed=display_url(full.feed_url),
                 entry=full.item.id,
                 reason=reason,
             )

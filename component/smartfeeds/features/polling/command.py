@@ -64,7 +64,7 @@ from smartfeeds.features.polling.sources import (
 )
 from smartfeeds.features.polling.subscription_lists import add_list
 from smartfeeds.net.clients import Fetcher
-from smartfeeds.net.fetch import FetchLimits, shown
+from smartfeeds.net.fetch import FetchLimits, display_url
 from smartfeeds.service.chat_follows import follow
 from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node
@@ -187,7 +187,7 @@ def add(
         return stored
 
     source = write_offline(config, work, OpenMode.CREATE)
-    print_out(f"{source.source_no}  {source.node}  {shown(source.url)}")
+    print_out(f"{source.source_no}  {source.node}  {display_url(source.url)}")
     print_err("A running service polls the source within seconds; smartfeeds source list shows its state.")
     # Best effort: if the feed cannot be read now, the service says so after its first poll.
     limits = FetchLimits(total_s=LOOK_S, allowed=allowed_networks(config, allow_private=allow_private))
@@ -234,7 +234,7 @@ def follow_list(url: str, node: str | None, config: Path | None, *, allow_privat
     settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen), is_list=True)
     work = partial(add_list, text=url, node=node or "", settings=settings, own_url=read_settings(config).http.base_url)
     source = write_offline(config, work, OpenMode.CREATE)
-    print_out(f"{source.source_no}  {shown(source.url)}")
+    print_out(f"{source.source_no}  {display_url(source.url)}")
     print_err("A running service reads the list within seconds; smartfeeds source list shows its feeds.")
 
 
@@ -313,7 +313,7 @@ def remove(source: str, node: str | None, config: Path | None, *, with_sources: 
 
     row = _change(config, source, node, work)
     remains = f"the node {row.node} remains" if row.node else "the nodes remain"
-    print_out(f"Removed the source {shown(row.url)}; {remains}.")
+    print_out(f"Removed the source {display_url(row.url)}; {remains}.")
 
 
 @source_command.command("poll")
@@ -456,7 +456,7 @@ def _report_row(report: SourceReport) -> Row:
     document = report.document
     times_us = () if document is None else document.times_us
     return {
-        "requests": [{"address": shown(hop.url), "status": hop.status} for hop in report.hops],
+        "requests": [{"address": display_url(hop.url), "status": hop.status} for hop in report.hops],
         "problem": report.problem,
         "content_type": report.content_type,
         "format": document.feed.format if document else "",

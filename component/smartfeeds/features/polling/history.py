@@ -15,7 +15,7 @@ from smartfeeds.features.polling.source_entries import EntryKey
 from smartfeeds.features.polling.source_import import known_keys
 from smartfeeds.features.polling.source_items import SourceItem
 from smartfeeds.formats.paging import Paging
-from smartfeeds.net.fetch import FetchError, shown
+from smartfeeds.net.fetch import FetchError, display_url
 from smartfeeds.service.feeds import FeedService
 
 MAX_PAGES: Final = 10  # at a gap
@@ -86,7 +86,7 @@ class _Walk:
             try:
                 page = await self._read_page(url)
             except (FetchError, FeedError) as error:
-                self.reason = f"the older page {shown(url)}: {_text(error)}"
+                self.reason = f"the older page {display_url(url)}: {_text(error)}"
                 return
             if paging.older_is_archive:
                 self.archives.append(url)
@@ -104,9 +104,9 @@ class _Walk:
     def _is_end(self, url: str) -> bool:
         """Whether the link leads in a circle or to another host, which ends the history (SRC-063)."""
         if url in self._visited:
-            self.reason = f"the links to older pages lead in a circle, to {shown(url)}"
+            self.reason = f"the links to older pages lead in a circle, to {display_url(url)}"
         elif host_of(url) != self._host:
-            self.reason = f"the link to older pages leads to another host, {shown(url)}"
+            self.reason = f"the link to older pages leads to another host, {display_url(url)}"
         return bool(self.reason)
 
 

@@ -37,7 +37,7 @@ from smartfeeds.features.polling.sources import begin_polls, read_due, sharing_a
 from smartfeeds.features.polling.subscription_lists import adopt_own_lists, read_own_list
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.clients import Fetcher
-from smartfeeds.net.fetch import FetchError, Response, Sender, shown
+from smartfeeds.net.fetch import FetchError, Response, Sender, display_url
 from smartfeeds.service.feeds import FeedService
 
 # Polls in progress, those that wait for a turn included. As many as `POLL_LIMITS` admits, slow ones too, and as many
@@ -257,7 +257,7 @@ class Poller:
         except StoreError:
             raise
         except Exception:  # noqa: BLE001 - whatever a document of others makes of this, its polls slow down
-            _log.exception("source_not_read", node=source.node, url=shown(source.url))
+            _log.exception("source_not_read", node=source.node, url=display_url(source.url))
             await self._store(source, PollAnswer(AnswerKind.UNREADABLE, BROKEN))
 
     async def _read(self, source: Source, response: Response) -> SourceDocument:
@@ -273,7 +273,7 @@ class Poller:
         """Requests and reads an older page of a feed. Raises FetchError or FeedError."""
         response = await self._get(source, url, NO_VALIDATORS)
         if host_of(response.url) != host_of(feed_url):
-            raise FetchError(url, f"is redirected to another host, {shown(response.url)}")
+            raise FetchError(url, f"is redirected to another host, {display_url(response.url)}")
         SOURCE_BYTES.inc(len(response.body))
         return await self._read(source, response)
 
@@ -330,13 +330,19 @@ def _log_poll(stored: StoredPoll, answer: PollAnswer) -> None:
     before, after = stored.before, stored.after
     if after.progress.said and not before.progress.said:
         _log.warning(
-            "source_failing", node=after.node, url=shown(after.url), state=after.state.value, reason=after.reason
+            "source_failing", node=after.node, url=display_url(after.url), state=after.state.value, reason=after.reason
         )
     if after.url != before.url:
-        _log.info("source_moved", node=after.node, url=shown(before.url), to=shown(after.url), sharing=stored.sharing)
+        _log.info(
+            "source_moved",
+            node=after.node,
+            url=display_url(before.url),
+            to=display_url(after.url),
+            sharing=stored.sharing,
+        )
     if answer.kind in GOOD and after.reason and after.reason != before.reason:
         event = "source_repaired" if after.reason.startswith(REPAIRED) else "source_incomplete"
-        _log.warning(event, node=after.node, url=shown(after.url), reason=after.reason)
+        _log.warning(event, node=after.node, url=display_url(after.url), reason=after.reason)
     for item_id, reason in stored.counts.skipped:
-        _log.warning("source_item_skipped", node=after.node, url=shown(after.url), item=item_id, reason=reason)
-    _log.debug("source_polled", node=after.node, url=shown(after.url), result=answer.kind.value)
+        _log.warning("source_item_skipped", node=after.node, url=display_url(after.url), item=item_id, reason=reason)
+    _log.debug("source_polled", node=after.node, url=display_url(after.url), result=answer.kind.value)

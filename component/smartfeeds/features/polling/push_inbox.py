@@ -45,7 +45,7 @@ from smartfeeds.features.polling.source_push import (
 )
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.bodies import Body, BodyError
-from smartfeeds.net.fetch import FetchError, shown
+from smartfeeds.net.fetch import FetchError, display_url
 from smartfeeds.service.feeds import FeedService
 
 # The bytes of pushes that wait to be stored, of all sources and of one. A hub repeats what is refused beyond them.
@@ -88,7 +88,7 @@ class PushInbox:
         work = partial(take_check, token=token, check=check, chance=self._tools.spread())
         is_ours = await self._service.write(work)
         if is_ours and check.mode == "denied":
-            _log.info("source_push_denied", topic=shown(check.topic), reason=check.reason[:200])
+            _log.info("source_push_denied", topic=display_url(check.topic), reason=check.reason[:200])
         return is_ours
 
     async def knows(self, token: str, url: str) -> bool:
@@ -173,7 +173,9 @@ class PushInbox:
                 chance=self._tools.spread(),
             )
         )
-        _log.warning("source_push_forged", hub=shown(push.address), topic=shown(push.target.topic), in_a_row=count)
+        _log.warning(
+            "source_push_forged", hub=display_url(push.address), topic=display_url(push.target.topic), in_a_row=count
+        )
 
     async def run(self) -> None:
         """Stores pushes for ever, those of one source in the order of their arrival."""
@@ -234,13 +236,13 @@ class PushInbox:
             )
         except (FeedError, BodyError, FetchError, TimeoutError) as error:
             reason = str(error) or f"the gap before it was not closed within {GAP_S:g} seconds"
-            _log.info("source_push_unreadable", node=source.node, hub=shown(push.address), reason=reason)
+            _log.info("source_push_unreadable", node=source.node, hub=display_url(push.address), reason=reason)
             await self._service.write(partial(take_hint, push_no=push.push_no))
             return
         except StoreError:
             raise
         except Exception:  # noqa: BLE001 - whatever a document of others makes of this, the source is polled
-            _log.exception("source_push_not_read", node=source.node, hub=shown(push.address))
+            _log.exception("source_push_not_read", node=source.node, hub=display_url(push.address))
             await self._service.write(partial(take_hint, push_no=push.push_no))
             return
         if counts is not None:

@@ -42,7 +42,7 @@ from smartfeeds.features.polling.source_push import (
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.callbacks import PERMANENT_FOR_HUBS, CallbackAnswer
 from smartfeeds.net.clients import CallbackClient
-from smartfeeds.net.fetch import shown
+from smartfeeds.net.fetch import display_url
 from smartfeeds.service.feeds import FeedService
 
 AT_ONCE: Final = 20  # hosts that requests are in progress at
@@ -186,8 +186,8 @@ class Subscriber:
             if not result.succeeded:
                 _log.info(
                     "source_push_refused",
-                    hub=shown(push.address),
-                    topic=shown(push.target.topic),
+                    hub=display_url(push.address),
+                    topic=display_url(push.target.topic),
                     reason=result.reason,
                     state=after.state.value if after else "",
                 )

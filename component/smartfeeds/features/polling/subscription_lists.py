@@ -28,7 +28,7 @@ from smartfeeds.net.fetch import FetchError, Response
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.feed_pages import version_of
 from smartfeeds.service.placing import MAX_OUTLINE
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.document_writer import SharedOutline
 
@@ -123,7 +123,7 @@ def _outline(tx: ReadTx, context: Context, node: Node) -> bytes:
     document = SharedOutline(FeedHead("", node.options.title or node.name, max(node.last_modified_us, 0)))
     after = None
     while chunk := tx.slice(node.node_no, Slice(SHARED, _CHUNK, after)):
-        document.add(shown(context, node, SHARED, item) for item in chunk)
+        document.add(item_in_view(context, node, SHARED, item) for item in chunk)
         after = Edge(chunk[-1].modified_us, chunk[-1].item_no)
     return document.end()
 

@@ -33,7 +33,7 @@ from smartfeeds.features.prefetch.queue import (
 )
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.features.prefetch.windows import Span
-from smartfeeds.net.fetch import shown
+from smartfeeds.net.fetch import display_url
 from smartfeeds.service.feeds import FeedService
 
 LOOK_S: Final = 5.0  # the store is read this often, because commands change it, too
@@ -195,7 +195,7 @@ class Prefetcher:
             PREFETCH_LOADS.labels(result.end.value).inc()
             _log.info(
                 "enclosure_loaded" if result.end is LoadEnd.ARRIVED else "enclosure_not_loaded",
-                url=shown(due.enclosure.url),
+                url=display_url(due.enclosure.url),
                 result=result.end.value,
                 reason=result.reason,
                 bytes=result.loaded_bytes,

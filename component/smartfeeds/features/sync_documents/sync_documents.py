@@ -33,7 +33,7 @@ from smartfeeds.formats.opml import write_outline
 from smartfeeds.formats.opml_items import outline_of_entry
 from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
-from smartfeeds.net.fetch import shown
+from smartfeeds.net.fetch import display_url
 from smartfeeds.store.base import OpenMode
 from smartfeeds.sync.arriving import is_deletion_alone, read_plain
 from smartfeeds.sync.document_reader import DocumentPiece, FeedFormat, FeedReader, PieceKind
@@ -101,7 +101,7 @@ async def import_synced(
         if isinstance(file, str):
             fetched = await fetch(file, allowed_networks(config, allow_private=allow_private))
             base = base or fetched.url
-            source = open_bytes(document_bytes(fetched.body, fetched.charset), shown(file))
+            source = open_bytes(document_bytes(fetched.body, fetched.charset), display_url(file))
         else:
             source = open_source(file)
         with source as opened:

@@ -11,7 +11,8 @@ from smartfeeds.service.personal import JidUse
 from smartfeeds.store.migrate import schema, statements
 
 HIDDEN = ("sqlite_", "word_")  # the tables of SQLite itself, and those behind the full-text index
-DATA = all_use_cases().hooks.personal_data
+HOOKS = all_use_cases().hooks
+DATA = HOOKS.personal_data
 
 
 def columns_by_table() -> dict[str, set[str]]:
@@ -31,7 +32,7 @@ def columns_by_table() -> dict[str, set[str]]:
 
 
 def test_every_table_belongs_to_the_kernel_or_to_one_feature() -> None:
-    owners = Counter(table.name for part in DATA.parts for table in part.tables)
+    owners = Counter(table.name for part in HOOKS.personal for table in part.tables)
 
     assert set(owners) == set(columns_by_table())
     assert set(owners.values()) == {1}

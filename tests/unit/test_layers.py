@@ -191,15 +191,11 @@ def circles(imported: Mapping[str, AbstractSet[str]]) -> set[str]:
         left = {name: imports for name, imports in left.items() if name not in ends}
 
 
-# A context has hooks that get a context.
-IN_CIRCLES = {"service/context.py", "service/hooks.py", "service/personal.py"}
-
-
 def test_no_modules_of_the_kernel_import_each_other() -> None:
     """Imports for types count, and those inside functions. `app` makes the settings of the features that use them."""
     names = {dotted(path): name_of(path) for path in modules() if top_of(name_of(path)) not in COMPOSING}
     found = {name: {names[module] for module in imported_modules(name, names)} - {name} for name in names.values()}
-    assert circles(found) == IN_CIRCLES
+    assert circles(found) == set()
 
 
 def imported_modules(name: str, known: Collection[str]) -> set[str]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from smartfeeds.push.side import PushSide
     from smartfeeds.recent import RecentRates
     from smartfeeds.service.answers import Handle
+    from smartfeeds.service.context import Hooks
     from smartfeeds.service.feeds import FeedService
-    from smartfeeds.service.hooks import Hooks
     from smartfeeds.service.requests import Answer, Request
     from smartfeeds.service.resources import Resource
     from smartfeeds.service.use_cases import UseCases

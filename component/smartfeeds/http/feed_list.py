@@ -35,8 +35,8 @@ from smartfeeds.http.page_writer import ListPage, PageWriter
 from smartfeeds.http.queries import page_path, read_parameters
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.context import Origin
 from smartfeeds.service.discovery import ChangedNodes, GetChangedNodes
-from smartfeeds.service.hooks import Origin
 from smartfeeds.service.origins import GetListedSources, ListedSources
 from smartfeeds.service.requests import GetNodes, NodeList
 

@@ -1,29 +1,33 @@
-"""The context of a use case besides the transaction: the policy, the time, new ids, and the node that a name stands
-for.
+"""The context of a use case besides the transaction: the policy, the time, new ids, the hooks of features, and the
+node that a name stands for.
 
 A use case is a function `(tx, context, request) -> answer`. It runs in the store's thread, so it must not await, log
-or use anything but its arguments. This module also resolves node names (XEP-0060, SF-086) for actors and operators.
+or use anything but its arguments. Hooks are functions of features that use cases of the kernel call with their context,
+in the same transaction. This module also resolves node names (XEP-0060, SF-086) for actors and operators.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.attachment_names import GOVERNED, canonical_name, target_node
 from smartfeeds.core.blocklist import Refusal
 from smartfeeds.core.jid import ANONYMOUS, Jid
-from smartfeeds.core.model import MAX_ITEM_NO, MAX_SYNC_BYTES, Affiliation, Edge, Node, Slice, SubscriptionState
+from smartfeeds.core.model import MAX_ITEM_NO, MAX_SYNC_BYTES, Affiliation, Edge, Item, Node, Slice, SubscriptionState
 from smartfeeds.core.options import AccessModel, NodeKind, NodeOptions, OptionLimits
 from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
+from smartfeeds.core.person import Person
 from smartfeeds.core.position import Cursor
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.hooks import NO_HOOKS, Hooks
+from smartfeeds.service.personal import PersonalData, PersonalTable
+from smartfeeds.service.requests.items import LocalFile
 from smartfeeds.store.base import ReadTx, WriteTx
 
+H = TypeVar("H")
 P = TypeVar("P")
 
 REQUEST_MARGIN_BYTES = 16_384  # what stands around an item
@@ -108,6 +112,93 @@ def check_admitted(tx: ReadTx, policy: Policy, actor: Jid) -> None:
 def admits(allowed: frozenset[str], actor: Jid) -> bool:
     """Whether a setting with addresses, domains or `*` includes an actor."""
     return not allowed.isdisjoint(("*", actor.bare_text, actor.domain))
+
+
+# Parameters: the transaction, the context, and the person. Returns the numbers of rows by kind, for the report.
+Erase = Callable[[WriteTx, "Context", Person], Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Personal:
+    """The tables of the kernel or of a feature, and what it does with the data of a person in them."""
+
+    tables: tuple[PersonalTable, ...] = ()
+    erase: Erase | None = None
+    """Changes columns with the use OWN, with the rows of the person."""
+    erase_after_items: Erase | None = None
+    """As `erase`, when the items of the person are erased."""
+    export: Callable[[ReadTx, str], Mapping[str, Mapping[str, Any]]] | None = None
+    """Returns JSON values of a bare JID, by the name of a file of the export and their own names."""
+    unconfirmed: Callable[[ReadTx], Iterable[tuple[str, str]]] | None = None
+    """Yields feeds elsewhere that never confirm a deletion: the name of the node that they fill, and their address."""
+
+
+class Origin(NamedTuple):
+    """A feed elsewhere that fills a node: its address, and its title if it is known.
+
+    The ids of its items are made of `first_address` and their own ids (`formats.atom.digest_id`); empty: they are the
+    ids of the items. Readers of the node do not see an origin that is not `visible`. A subscription list names those
+    that are `listed`, for others to follow. `quiet_us` are the first and the last key of the items that came with its
+    first document: people are not told of each of them.
+    """
+
+    address: str
+    title: str = ""
+    first_address: str = ""
+    visible: bool = True
+    listed: bool = False
+    quiet_us: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The hooks of the kernel or of a feature, or of all of them joined.
+
+    `node_removed` is called in the transaction in which a node loses its name, and `item_erased` in that in which the
+    item of a person is erased, with the former item. `origins` returns the feeds elsewhere that fill a node of this
+    name. `local_files` returns the files of items of a node that the service has loaded. `personal` are the tables,
+    and the data of persons in them. `of_features` are hooks that a feature has for others, by their type.
+    """
+
+    node_removed: tuple[Callable[[WriteTx, "Context", Node], None], ...] = ()
+    item_erased: tuple[Callable[[WriteTx, "Context", Node, Item], None], ...] = ()
+    origins: tuple[Callable[[ReadTx, str], Iterable[Origin]], ...] = ()
+    local_files: tuple[Callable[[ReadTx, "Context", Node, tuple[Item, ...]], Iterable[LocalFile]], ...] = ()
+    personal: tuple[Personal, ...] = ()
+    of_features: tuple[object, ...] = ()
+
+    def __or__(self, others: "Hooks") -> "Hooks":
+        """These hooks, and others behind them."""
+        return Hooks(
+            self.node_removed + others.node_removed,
+            self.item_erased + others.item_erased,
+            self.origins + others.origins,
+            self.local_files + others.local_files,
+            self.personal + others.personal,
+            self.of_features + others.of_features,
+        )
+
+    @property
+    def personal_data(self) -> PersonalData:
+        """The data of persons in all tables."""
+        return PersonalData({table.name: table for part in self.personal for table in part.tables})
+
+    def origins_of(self, tx: ReadTx, node: str) -> list[Origin]:
+        """Returns the feeds elsewhere that fill a node."""
+        return [origin for find in self.origins for origin in find(tx, node)]
+
+    def local_files_of(
+        self, tx: ReadTx, context: "Context", node: Node, items: tuple[Item, ...]
+    ) -> tuple[LocalFile, ...]:
+        """Returns the files of items that the service has loaded."""
+        return tuple(file for find in self.local_files for file in find(tx, context, node, items))
+
+    def of(self, kind: type[H]) -> list[H]:
+        """Returns the hooks that features have brought for another one, those of this type."""
+        return [hook for hook in self.of_features if isinstance(hook, kind)]
+
+
+NO_HOOKS: Final = Hooks()
 
 
 @dataclass(slots=True)

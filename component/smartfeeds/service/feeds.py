@@ -23,7 +23,6 @@ from smartfeeds.service import (
     consumer_requests,
     discovery,
     feed_pages,
-    hooks,
     managed_nodes,
     nodes,
     origins,
@@ -35,9 +34,10 @@ from smartfeeds.service import (
     subscriptions,
     work,
 )
-from smartfeeds.service.context import Context, OverdueItems, Policy, check_admitted
+from smartfeeds.service.context import Context, Hooks, OverdueItems, Personal, Policy, check_admitted
 from smartfeeds.service.damage import DamageLog
 from smartfeeds.service.expiry import expire
+from smartfeeds.service.personal import KERNEL_TABLES
 from smartfeeds.service.requests import Answer
 from smartfeeds.service.scans import Scans
 from smartfeeds.service.steps import BeginIndexes, IndexFirst, MoreSteps, ReadAgain, WriteStep
@@ -105,7 +105,7 @@ KERNEL: Final = UseCases(
     _WRITES,
     pulls=frozenset({requests.Pull, requests.PullFeed, requests.GetItem}),
     limited=frozenset({requests.Publish, requests.Retract, placing.MoveItem}),
-    hooks=hooks.KERNEL,
+    hooks=Hooks(personal=(Personal(KERNEL_TABLES),)),
 )
 
 

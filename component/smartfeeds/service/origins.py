@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from smartfeeds.core.model import Node
-from smartfeeds.service.context import Context, recipient_access
-from smartfeeds.service.hooks import Origin
+from smartfeeds.service.context import Context, Origin, recipient_access
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.store.base import ReadTx
 

@@ -1,20 +1,14 @@
 """Data of persons in the store: the columns that may hold a JID, and what an erasure does with it (OPS-020 to OPS-029).
 
-The kernel and each feature declare their own tables. A test compares them with the schema, so a new column must be
-named. The table `letter` is not in the schema (features/cluster/lock_session.py). It has stanzas for a minute, and
-`features/privacy/postgres_scrub.py` removes them.
+The kernel and each feature declare their own tables (`context.Personal`). A test compares them with the schema, so a
+new column must be named. The table `letter` is not in the schema (features/cluster/lock_session.py). It has stanzas for
+a minute, and `features/privacy/postgres_scrub.py` removes them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from smartfeeds.core.person import Person
-from smartfeeds.store.base import ReadTx, WriteTx
-
-if TYPE_CHECKING:
-    from smartfeeds.service.context import Context
+from typing import Final, NamedTuple
 
 
 class JidUse(Enum):
@@ -43,34 +37,11 @@ class PersonalTable(NamedTuple):
     others: frozenset[str] = frozenset()
 
 
-# Parameters: the transaction, the context, and the person. Returns the numbers of rows by kind, for the report.
-Erase = Callable[[WriteTx, "Context", Person], Mapping[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Personal:
-    """The tables of the kernel or of a feature, and what it does with the data of a person in them."""
-
-    tables: tuple[PersonalTable, ...] = ()
-    erase: Erase | None = None
-    """Changes columns with the use OWN, with the rows of the person."""
-    erase_after_items: Erase | None = None
-    """As `erase`, when the items of the person are erased."""
-    export: Callable[[ReadTx, str], Mapping[str, Mapping[str, Any]]] | None = None
-    """Returns JSON values of a bare JID, by the name of a file of the export and their own names."""
-    unconfirmed: Callable[[ReadTx], Iterable[tuple[str, str]]] | None = None
-    """Yields feeds elsewhere that never confirm a deletion: the name of the node that they fill, and their address."""
-
-
 @dataclass(frozen=True, slots=True)
 class PersonalData:
-    """The personal data of the kernel and of all features."""
+    """The tables of the kernel and of all features, by their names."""
 
-    parts: tuple[Personal, ...]
-    tables: Mapping[str, PersonalTable] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tables", {table.name: table for part in self.parts for table in part.tables})
+    tables: Mapping[str, PersonalTable]
 
     def columns_for(self, use: JidUse) -> list[tuple[PersonalTable, str]]:
         """Returns the tables and columns with this use."""
@@ -79,41 +50,39 @@ class PersonalData:
         ]
 
 
-KERNEL: Final = Personal(
-    (
-        PersonalTable("node", "node_no", {"name": NODE, "creator": OWN, "options": TEXT}, frozenset({"kind", "state"})),
-        PersonalTable("item", "item_no", {"id": OWN, "publisher": OWN, "payload": OWN, "sync_id": OWN, "sync": OWN}),
-        PersonalTable("affiliation", "", {"jid": OWN, "hidden": NODE}, frozenset({"affiliation"})),
-        PersonalTable(
-            "subscription",
-            "sub_no",
-            {
-                "jid": OWN,
-                "bare": OWN,
-                "view": MENTION,
-                "node_text": MENTION,
-                "service": MENTION,
-                "options": TEXT,
-            },
-            frozenset({"state"}),
-        ),
-        PersonalTable("event", "event_no", {"data": MENTION, "recipient": ROW}, frozenset({"kind"})),
-        PersonalTable("purge", "node_no", {"actor": TEXT}),
-        PersonalTable("mark", "node_no, ord, consumer", {"consumer": MENTION}, frozenset({"ord", "cursor"})),
-        PersonalTable("failure", "node_no, consumer", {"consumer": MENTION, "error": TEXT}),
-        PersonalTable("batch", "node_no, consumer", {"consumer": MENTION}),
-        PersonalTable("request_form", "node_no, whom", {"whom": MENTION}),
-        PersonalTable("redirect", "name", {"name": MENTION, "uri": MENTION, "creator": TEXT}),
-        PersonalTable(
-            "document",
-            "reader, url",
-            {"reader": MENTION, "url": MENTION, "source_url": MENTION, "content": MENTION},
-            frozenset({"etag", "last_modified"}),
-        ),
-        PersonalTable("facet", "", {"facet": OWN}),
-        PersonalTable("word", "", {"tokens": OWN}),
-        PersonalTable("alembic_version", others=frozenset({"version_num"})),
-        PersonalTable("compatibility", others=frozenset({"oldest"})),
-        PersonalTable("tally", "name, slot", {"name": OWN}),
-    )
+KERNEL_TABLES: Final = (
+    PersonalTable("node", "node_no", {"name": NODE, "creator": OWN, "options": TEXT}, frozenset({"kind", "state"})),
+    PersonalTable("item", "item_no", {"id": OWN, "publisher": OWN, "payload": OWN, "sync_id": OWN, "sync": OWN}),
+    PersonalTable("affiliation", "", {"jid": OWN, "hidden": NODE}, frozenset({"affiliation"})),
+    PersonalTable(
+        "subscription",
+        "sub_no",
+        {
+            "jid": OWN,
+            "bare": OWN,
+            "view": MENTION,
+            "node_text": MENTION,
+            "service": MENTION,
+            "options": TEXT,
+        },
+        frozenset({"state"}),
+    ),
+    PersonalTable("event", "event_no", {"data": MENTION, "recipient": ROW}, frozenset({"kind"})),
+    PersonalTable("purge", "node_no", {"actor": TEXT}),
+    PersonalTable("mark", "node_no, ord, consumer", {"consumer": MENTION}, frozenset({"ord", "cursor"})),
+    PersonalTable("failure", "node_no, consumer", {"consumer": MENTION, "error": TEXT}),
+    PersonalTable("batch", "node_no, consumer", {"consumer": MENTION}),
+    PersonalTable("request_form", "node_no, whom", {"whom": MENTION}),
+    PersonalTable("redirect", "name", {"name": MENTION, "uri": MENTION, "creator": TEXT}),
+    PersonalTable(
+        "document",
+        "reader, url",
+        {"reader": MENTION, "url": MENTION, "source_url": MENTION, "content": MENTION},
+        frozenset({"etag", "last_modified"}),
+    ),
+    PersonalTable("facet", "", {"facet": OWN}),
+    PersonalTable("word", "", {"tokens": OWN}),
+    PersonalTable("alembic_version", others=frozenset({"version_num"})),
+    PersonalTable("compatibility", others=frozenset({"oldest"})),
+    PersonalTable("tally", "name, slot", {"name": OWN}),
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from smartfeeds.service.hooks import NO_HOOKS, Hooks
+from smartfeeds.service.context import NO_HOOKS, Hooks
 from smartfeeds.service.requests import Request
 
 # Parameters: the transaction, the context, and `request`. A read may return `steps.IndexFirst` in place of its answer,

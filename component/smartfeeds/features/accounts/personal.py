@@ -7,8 +7,8 @@ from typing import Any, Final
 from smartfeeds.core.token import Token
 from smartfeeds.features.accounts import rows
 from smartfeeds.features.accounts.session import Session
-from smartfeeds.service.hooks import Hooks
-from smartfeeds.service.personal import MENTION, ROW, TEXT, Personal, PersonalTable
+from smartfeeds.service.context import Hooks, Personal
+from smartfeeds.service.personal import MENTION, ROW, TEXT, PersonalTable
 from smartfeeds.store.base import ReadTx
 
 _COLUMNS: Final = {"jid": ROW, "feed": MENTION, "label": TEXT}

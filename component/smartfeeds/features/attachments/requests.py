@@ -25,8 +25,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import Element
 from smartfeeds.service import nodes, publishing
-from smartfeeds.service.context import Context, governor_of, locate_for
-from smartfeeds.service.hooks import Hooks
+from smartfeeds.service.context import Context, Hooks, governor_of, locate_for
 from smartfeeds.service.item_writes import ItemState, remove_summary, retire, write_state
 from smartfeeds.service.requests import (
     DeleteNode,

@@ -5,9 +5,8 @@ from typing import Any
 
 from smartfeeds.core.person import Person
 from smartfeeds.features.authoring import rows
-from smartfeeds.service.context import Context
-from smartfeeds.service.hooks import Hooks
-from smartfeeds.service.personal import OWN, TEXT, Personal, PersonalTable
+from smartfeeds.service.context import Context, Hooks, Personal
+from smartfeeds.service.personal import OWN, TEXT, PersonalTable
 from smartfeeds.store.base import ReadTx, WriteTx
 
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from smartfeeds.features.bot import rows
-from smartfeeds.service.hooks import Hooks
-from smartfeeds.service.personal import ROW, TEXT, Personal, PersonalTable
+from smartfeeds.service.context import Hooks, Personal
+from smartfeeds.service.personal import ROW, TEXT, PersonalTable
 from smartfeeds.store.base import ReadTx
 
 

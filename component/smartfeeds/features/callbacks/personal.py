@@ -1,7 +1,7 @@
 """Data of persons in registrations of callbacks (`service.personal`)."""
 
-from smartfeeds.service.hooks import Hooks
-from smartfeeds.service.personal import MENTION, ROW, TEXT, Personal, PersonalTable
+from smartfeeds.service.context import Hooks, Personal
+from smartfeeds.service.personal import MENTION, ROW, TEXT, PersonalTable
 
 CALLBACK = PersonalTable(
     "callback",

@@ -1,5 +1,5 @@
 """The hooks of mirrors in the use cases of the kernel: the feeds that they follow, and data of persons
-(`service.hooks`)."""
+(`service.context`)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,9 +9,8 @@ from smartfeeds.features.mirrors import rows
 from smartfeeds.features.mirrors.mirror import Direction
 from smartfeeds.features.polling.extensions import PushOwners
 from smartfeeds.features.polling.source import Reach
-from smartfeeds.service.context import Context
-from smartfeeds.service.hooks import Hooks, Origin
-from smartfeeds.service.personal import OWN, TEXT, Personal, PersonalTable
+from smartfeeds.service.context import Context, Hooks, Origin, Personal
+from smartfeeds.service.personal import OWN, TEXT, PersonalTable
 from smartfeeds.store.base import ReadTx, WriteTx
 
 

@@ -1,14 +1,13 @@
 """The hooks of sources in the use cases of the kernel: the feeds that fill a node, its removal, and data of persons
-(`service.hooks`)."""
+(`service.context`)."""
 
 from collections.abc import Iterator, Mapping
 
 from smartfeeds.core.model import Node
 from smartfeeds.core.person import Person
 from smartfeeds.features.polling import rows
-from smartfeeds.service.context import Context
-from smartfeeds.service.hooks import Hooks, Origin
-from smartfeeds.service.personal import NODE, OWN, TEXT, Personal, PersonalTable
+from smartfeeds.service.context import Context, Hooks, Origin, Personal
+from smartfeeds.service.personal import NODE, OWN, TEXT, PersonalTable
 from smartfeeds.store.base import ReadTx, WriteTx
 
 

@@ -1,5 +1,5 @@
 """The hooks of prefetch in other use cases: it notes and holds back the items of sources, names local files in
-documents, and erases data of persons (`service.hooks`)."""
+documents, and erases data of persons (`service.context`)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,9 +11,8 @@ from smartfeeds.features.prefetch.held_items import held_items, hold_back
 from smartfeeds.features.prefetch.held_release import release_held
 from smartfeeds.features.prefetch.local_files import local_files_of
 from smartfeeds.formats.feed_document import ImportedItem
-from smartfeeds.service.context import Context
-from smartfeeds.service.hooks import Hooks
-from smartfeeds.service.personal import MENTION, TEXT, Personal, PersonalTable
+from smartfeeds.service.context import Context, Hooks, Personal
+from smartfeeds.service.personal import MENTION, TEXT, PersonalTable
 from smartfeeds.store.base import ReadTx, WriteTx
 
 TABLES = (

@@ -6,9 +6,8 @@ from typing import Any
 from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.person import Person
 from smartfeeds.features.presence import rows
-from smartfeeds.service.context import Context
-from smartfeeds.service.hooks import Hooks
-from smartfeeds.service.personal import OWN, Personal, PersonalTable
+from smartfeeds.service.context import Context, Hooks, Personal
+from smartfeeds.service.personal import OWN, PersonalTable
 from smartfeeds.store.base import ReadTx, WriteTx
 
 

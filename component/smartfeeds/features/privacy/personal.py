@@ -1,7 +1,7 @@
 """The rows of erasures and of the block lists (`service.personal`). The job changes them itself (`erasing`)."""
 
-from smartfeeds.service.hooks import Hooks
-from smartfeeds.service.personal import OWN, Personal, PersonalTable
+from smartfeeds.service.context import Hooks, Personal
+from smartfeeds.service.personal import OWN, PersonalTable
 
 TABLES = (
     PersonalTable("erasure", columns={"digest": OWN, "jid": OWN, "report": OWN}, others=frozenset({"phase"})),

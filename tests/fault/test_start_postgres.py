@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from smartfeeds.app.lifecycle import App
 from smartfeeds.cli import run
 from smartfeeds.cli.run import start_app
+from smartfeeds.core.backoff import Backoff
 from smartfeeds.errors import StoreError
 from smartfeeds.features.mirrors.mirrors import Mirrors
 from smartfeeds.features.polling.finding import FeedFinder
@@ -33,7 +34,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(run, "PAUSES", Backoff(0.01, 0.1))
     monkeypatch.setattr("smartfeeds.store.postgres_session.RECONNECT_S", 0.1)
 
 

@@ -27,6 +27,7 @@ from smartfeeds.app.config import Settings
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings, refuse_devices
 from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import Exit, exit_failed_if, print_json, print_out, run_async
+from smartfeeds.core.backoff import Backoff
 from smartfeeds.errors import ConfigError, SmartfeedsError, UnknownOutcomeError
 from smartfeeds.store.engine import TransientError
 from smartfeeds.telemetry import set_up_logging
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     from smartfeeds.app.lifecycle import App
 
 STATUS_S: Final = 5.0  # interval of writing the status file
-FIRST_PAUSE_S: Final = 1.0  # before a start is repeated
-LONGEST_PAUSE_S: Final = 10.0
+PAUSES: Final = Backoff(first_s=1.0, longest_s=10.0)  # before a start is repeated
 STALE_S: Final = 20.0  # an older status file comes from a process that has ended or does not respond
 M_TRIM_THRESHOLD: Final = -1  # parameters of glibc's mallopt(3)
 M_MMAP_THRESHOLD: Final = -3
@@ -130,18 +130,18 @@ async def start_app(make: Callable[[], "App"], stop: asyncio.Event) -> "App | No
 
     Return None if `stop` is set before a start succeeds. Raise the other errors of `App.start`.
     """
-    pause_s = FIRST_PAUSE_S
+    failures = 0
     while not stop.is_set():
         app = make()
         try:
             await app.start()
         except (TransientError, UnknownOutcomeError) as error:
-            log.error("start_repeated", reason=str(error), pause_s=pause_s)
+            failures += 1
+            pause_s = PAUSES.pause_s(failures, random.random())
+            log.error("start_repeated", reason=str(error), pause_s=round(pause_s, 1))
             with contextlib.suppress(TimeoutError):
-                # With jitter, because several processes may have lost the server at the same time.
-                async with asyncio.timeout(pause_s * random.uniform(0.5, 1)):
+                async with asyncio.timeout(pause_s):
                     await stop.wait()
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         else:
             return app
     return None

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.stores import StoreAddress
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
@@ -36,8 +37,7 @@ _NETWORK: dict[str, Any] = {
 # A failover takes seconds. Works wait this long for a connection that was lost. After that they fail, and the works
 # after them try again.
 RECONNECT_S = 5.0
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 1.0
+_PAUSES = Backoff(first_s=0.05, longest_s=1.0)
 OLDEST_VERSION = 140_000
 # A process that hangs in a transaction must not keep the rows of feeds locked for the other processes.
 IDLE_IN_TRANSACTION_MS = 15_000
@@ -141,7 +141,7 @@ class PostgresSession:
     def renew(self, sleep: Callable[[float], None] = time.sleep) -> None:
         """Opens the connection if it is not open, with a growing pause between attempts. Raises StoreError."""
         until = time.monotonic() + RECONNECT_S
-        pause_s = _FIRST_PAUSE_S
+        failures = 0
         while not self.is_open:
             if self._limit.is_over:
                 raise StoreError(f"the database {self.name}: it does not answer, and the service ends")
@@ -149,11 +149,11 @@ class PostgresSession:
                 self._open()
             except psycopg.Error as error:
                 self._limit.note_failure()
+                failures += 1
+                pause_s = _PAUSES.pause_s(failures, random.random())
                 if not may_connect_later(error) or time.monotonic() + pause_s > until:
                     raise postgres_error(error, self.name, lost=True) from error
-                # With jitter, because all connections of all processes are lost at the same time.
-                sleep(pause_s * (0.5 + random.random()))
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                sleep(pause_s)
 
     def _open(self) -> None:
         self.close()

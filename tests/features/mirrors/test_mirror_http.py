@@ -184,13 +184,9 @@ async def test_what_has_not_changed_is_not_sent_again(net: Net, web: Web) -> Non
 
 
 async def test_what_has_not_changed_is_not_sent_again_after_a_restart(net: Net, web: Web) -> None:
-    """The validators are in the store, beside a position that may be of an older version, which had them inside."""
+    """The validators are in the store."""
     web.pages[FILE] = feed(entry("a"))
     b = await mirror_of(net)
-    assert b.mirrors is not None
-    (run,) = b.mirrors.runs.values()
-    run.incoming.state_store.note(lambda state: replace(state, position='{"view": false, "etag": "x"}'))
-    await net.settle()
     await b.stop()
     await b.start()
     await net.settle()

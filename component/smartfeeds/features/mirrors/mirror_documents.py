@@ -1,10 +1,11 @@
 """The documents that a mirror over HTTP reads, and how far it has read."""
 
-import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
+from typing import Final
 
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.features.polling.push_links import PushLinks
+from smartfeeds.json_form import JsonForm
 from smartfeeds.sync.document_reader import DocumentPiece, PieceKind
 from smartfeeds.sync.sharing import Sharing
 
@@ -22,14 +23,15 @@ class WebPosition:
     after: str | None = None
 
     def __str__(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
+        return _POSITION.write(self)
+
+
+_POSITION: Final = JsonForm(WebPosition)
 
 
 def parse_position(text: str) -> WebPosition:
     """The position that `str` wrote; the beginning for an empty text."""
-    known = {field.name for field in fields(WebPosition)}
-    # Positions of older versions have validators beside it.
-    return WebPosition(**{key: value for key, value in json.loads(text or "{}").items() if key in known})
+    return _POSITION.read(text or "{}")
 
 
 @dataclass(frozen=True, slots=True)

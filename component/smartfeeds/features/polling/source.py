@@ -292,23 +292,16 @@ def publisher_of(source: "Source", domain: str) -> Jid:
 def node_names_of(source: Source) -> Iterator[str]:
     """Names for the node of a source, always the same ones: host and path, without www and an ending such as .xml.
 
-    Other addresses may have the first name too, so the other names end with a part of a digest of the address. The last
-    name is the one that earlier versions gave an address with needless escapes.
+    Other addresses may have the first name too, so the other names end with a part of a digest of the address.
     """
-    path = urlsplit(source.first_url).path
-    name = _node_name(source.first_url, normal_escapes(path))
+    parts = urlsplit(source.first_url)
+    folder, _, file = normal_escapes(parts.path).rstrip("/").rpartition("/")
+    stem = file.rpartition(".")[0] or file
+    place = "/".join(filter(None, (ascii_host(parts).removeprefix("www."), folder.strip("/"), stem)))
+    name = re.sub(r"[^0-9A-Za-z./_-]+", "-", place)[:_NODE_CHARACTERS]
     yield name
     digest = sha256("\n".join(source.identity).encode()).hexdigest()
     yield from (f"{name}-{digest[:length]}" for length in _DIGEST_LENGTHS)
-    yield _node_name(source.first_url, path)
-
-
-def _node_name(url: str, path: str) -> str:
-    folder, _, file = path.rstrip("/").rpartition("/")
-    stem = file.rpartition(".")[0] or file
-    host = ascii_host(urlsplit(url)).removeprefix("www.")
-    name = "/".join(filter(None, (host, folder.strip("/"), stem)))
-    return re.sub(r"[^0-9A-Za-z./_-]+", "-", name)[:_NODE_CHARACTERS]
 
 
 def is_own(url: str, own_url: str) -> bool:

@@ -1,6 +1,7 @@
 """Wake-up: calls every listener when nodes change, at once for changes by this process.
 
-Changes by other processes are found by reading the store every `LOOK_S` seconds.
+Changes by other processes are found by reading the store every `LOOK_S` seconds. So no correctness depends on a
+wake-up: a lost one only delays a change by this time.
 """
 
 import asyncio
@@ -126,7 +127,7 @@ def failures_logged() -> Iterator[None]:
         raise
     except StoreError as error:
         _log.error("store_failed", reason=str(error))
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 - a fault in one round must not end the work for good
         _log.exception("background_work_failed")
 
 

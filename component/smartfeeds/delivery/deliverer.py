@@ -10,6 +10,7 @@ from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
 
+# A receiver that restarts is served again after seconds. One that comes back after days waits for five minutes at most.
 DEFAULT_BACKOFF = Backoff(first_s=2.0, longest_s=300.0)
 
 
@@ -123,31 +124,27 @@ class StanzaSender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerKind:
-    """A kind of consumers: their deliverer, and the bounds of their deliveries.
-
-    At most `at_once` deliveries run at a time, and `host_at_once` to one host. A delivery that is slow (`SLOW_S` of
-    `delivery.lane`) leaves its place to another one; at most `slow_at_once` do, so that many receivers that become
-    silent together do not delay the others for long. Consumers whose last delivery failed use at most `failing_at_once`
-    places, so that many dead receivers do not delay the others. After failures for `give_up_s` seconds, or
-    `give_up_failures` of them, the service gives a consumer up until a user resumes it; None never gives up. With
-    `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed
-    one by one. With `on_demand` the store does not list the consumers that are behind, so those that are followed are
-    woken when the deliveries resume. `starts` deliveries start together, the next ones after `pause_s` seconds (0: in
-    the next turn of the event loop). With `stored` every consumer of the kind in the store is served, also one that
-    another process has added. A consumer belongs to the shard of its feed, or to that of its name with `by_name`.
-    """
+    """A kind of consumers: their deliverer, and the bounds of their deliveries."""
 
     deliverer: Deliverer
-    at_once: int = 32
-    host_at_once: int = 4
+    at_once: int = 32  # deliveries that run at a time
+    host_at_once: int = 4  # of these, to one host
+    # Deliveries to consumers whose last delivery failed: many dead receivers must not delay the others.
     failing_at_once: int = 24
+    # Deliveries that have left their place to another one, because they are slow (`lane.SLOW_S`): many receivers that
+    # become silent together must not delay the others for long.
     slow_at_once: int = 0
+    # Deliveries that start together, and the pause in seconds before the next ones (0: the next turn of the event
+    # loop). So the next publish waits for a few deliveries at most.
     starts: int = 8
     pause_s: float = 0.0
     backoff: Pauses = DEFAULT_BACKOFF
+    # The service gives a consumer up after failures for so many seconds, or after so many failures, until a user
+    # resumes it. None never gives up.
     give_up_s: float | None = None
     give_up_failures: int | None = None
-    every_feed: bool = False
+    every_feed: bool = False  # each feed has one consumer, named as the kind; otherwise consumers are followed
+    # The store does not list the consumers that are behind, so all that are followed are woken when deliveries resume.
     on_demand: bool = False
-    stored: bool = False
-    by_name: bool = False
+    stored: bool = False  # every consumer in the store is served, also one that another process has added
+    by_name: bool = False  # a consumer belongs to the shard of its name, otherwise to that of its feed

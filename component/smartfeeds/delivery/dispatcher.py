@@ -1,7 +1,10 @@
 """The delivery mechanism: wakes consumers when feeds change, and stores marks and waits behind the deliveries.
 
 A consumer has one delivery in flight at most, so its order holds. The feed is the outbox: what lies above the mark of
-a consumer is still to be sent to it, and after a restart everything goes on from the stored marks (SF-007, SF-041).
+a consumer is still to be sent to it, and after a restart everything goes on from the stored marks (SF-007, SF-041). A
+mark is never stored before its batch is delivered: a crash repeats a batch, and loses none.
+
+The dispatcher has a `DeliveryLane` for each kind of consumers, and one task that stores the marks of all of them.
 """
 
 import asyncio
@@ -28,12 +31,16 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.telemetry import DeliveryReading
 
-MARKS_FLUSH_S = 0.25  # after a crash at most this much is delivered twice
+# The time for which marks are collected: many deliveries share a write. After a crash at most this much is delivered
+# twice.
+MARKS_FLUSH_S = 0.25
 # How long a stop waits for deliveries in flight. A recipient's server that answers within it spares the repetition of a
 # batch after the restart.
 GRACE_S = 1.0
 ATTEMPT: Final = LetterTopic("attempt")  # of a delivery, to be made now
-POSITIONS = 10_000  # positions in memory beyond which those that the store has too are forgotten
+# Positions in memory beyond which those that the store has too are forgotten. A position, with the memory of its
+# deliverer, spares the next delivery some look-ups.
+POSITIONS = 10_000
 
 # A consumer, its marks, and why it waits if it does.
 _State = tuple[Consumer, Mapping[Order, Mark], Wait | None]
@@ -99,6 +106,7 @@ class Dispatcher:
                 self._waiting.add(consumer)
                 if is_retry_request(wait):
                     self._requested.add(consumer)
+                # What this process knows already is newer than the store.
                 if consumer not in lane.positions and self.owns(consumer):
                     lane.waits.setdefault(consumer, wait)
         lane.resume(behind.get(name, ()))
@@ -144,6 +152,7 @@ class Dispatcher:
     async def stop(self) -> None:
         """Ends all deliveries and stores the marks. Raises StoreError."""
         await asyncio.gather(*(lane.pause(GRACE_S) for lane in self._lanes.values()))
+        # The task may be asleep for a while, or in the middle of a write, whose marks are then stored again below.
         if self._saver is not None:
             self._saver.cancel()
             await asyncio.gather(self._saver, return_exceptions=True)
@@ -277,6 +286,7 @@ class Dispatcher:
         await self._service.write(lambda tx, _context: tx.remove_consumer(consumer))
 
     def _moved(self, consumer: Consumer) -> None:
+        # A delivery that ends while its shard is handed over still counts: `end` stores its mark.
         if not self.owns(consumer) and consumer not in self._lane(consumer).tasks:
             return
         self._unsaved.add(consumer)

@@ -28,6 +28,7 @@ class Duty:
         """Starts the work if its shard is one of these, after an earlier run of it has ended."""
         if self._shard not in shards:
             return
+        # `drop` does not wait, and this process may own the shard again before the task has ended.
         if self._task is not None and self._task.cancelling():
             await asyncio.wait((self._task,))
         if self._task is None or self._task.done():

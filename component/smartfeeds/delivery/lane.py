@@ -1,6 +1,10 @@
 """The consumers of one kind: their queue, the deliveries that run, and the attempts that are planned.
 
 Each kind has its own bound on deliveries that run, so slow receivers of one kind do not delay another kind.
+
+A consumer that has something to receive is in a queue (`_turns`, `_failing_turns`), or a task delivers to it (`tasks`),
+or it waits for its next attempt (`waits`, with a timer in `_retries` unless the service has given up). A wake-up during
+a delivery is remembered (`_again`), so no change is forgotten and no two deliveries to one consumer overlap.
 """
 
 import asyncio
@@ -32,7 +36,7 @@ from smartfeeds.delivery.turns import DeliveryTurns
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
 
-SLOW_S = 0.5  # most deliveries to a callback take less
+SLOW_S = 0.5  # most deliveries to a callback take less; a silent one takes ten seconds, until its request times out
 
 _log = structlog.get_logger()
 
@@ -194,12 +198,14 @@ class DeliveryLane:
     def resume(self, behind: Collection[Consumer]) -> None:
         """Starts the deliveries, from the marks. `behind` are the consumers that have something to receive."""
         self.paused = False
+        # Another process may have delivered meanwhile. Nothing would end the lag of such a consumer.
         waiting = {*behind, *self.waits, *self.tasks}
         self._late_us = {consumer: since_us for consumer, since_us in self._late_us.items() if consumer in waiting}
         for consumer in list(self.waits):
             if self.follows(consumer):
                 self.plan(consumer)
         self.wake_stored(behind)
+        # Feeds that changed after `behind` was read are not in it.
         self.wake(list(self._followed) if self._kind.on_demand else self._woken)
         self._woken.clear()
 
@@ -220,6 +226,7 @@ class DeliveryLane:
 
     async def release(self, is_released: Callable[[Consumer], bool], grace_s: float) -> None:
         """Ends the deliveries to consumers that go to another process. Those that run end within `grace_s`."""
+        # The dispatcher stores their marks afterwards, so the next owner repeats no batch that ends in time.
         running = [task for consumer, task in self.tasks.items() if is_released(consumer)]
         if running:
             await asyncio.wait(running, timeout=grace_s)
@@ -372,12 +379,12 @@ class DeliveryLane:
             if not more and consumer in self._again:
                 # Everything up to the last batch is delivered, so what woke the consumer came after it.
                 more = True
-                self._late_us.pop(consumer, None)
+                self._late_us.pop(consumer, None)  # the new entry must be the last one
                 self._late_us[consumer] = self._timing.clock()
             if self.paused:
                 return
             if more and (self._turns.others_wait(host) or self._failing_turns.others_wait(host)):
-                self._again.add(consumer)
+                self._again.add(consumer)  # `_ended` puts it at the end of the queue
                 return
         if consumer not in self.waits:
             self._late_us.pop(consumer, None)
@@ -392,6 +399,8 @@ class DeliveryLane:
                 _log.debug("delivery_interrupted", consumer=consumer.name, node_no=consumer.node_no)
                 return None
             except StoreError as error:
+                # The receiver has not failed, so no attempt is counted. The delivery keeps its place, because the
+                # others need the same store.
                 _log.error("store_failed", consumer=consumer.name, node_no=consumer.node_no, reason=str(error))
                 await asyncio.sleep(RETRY_S)
             except Exception:  # noqa: BLE001 - one consumer must not end the others
@@ -493,6 +502,7 @@ class DeliveryLane:
         self._turns.free(host)
         self._failing_turns.free(host)
         position = self.positions.get(consumer)
+        # A position without marks is that of a feed that does not exist any more: there is nothing to remember.
         if position is not None and not position.marks:
             del self.positions[consumer]
         error = None if task.cancelled() else task.exception()

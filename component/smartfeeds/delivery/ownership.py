@@ -90,12 +90,13 @@ class SoleOwnership:
     async def start(self) -> None:
         """Begins all work."""
         for work in self._works:
-            # A failure of one work, such as a wrong section of the configuration, must not end the others.
+            # A failure of one work, such as a wrong section of the configuration, must not end the others. This process
+            # is the only one, so it repeats what the store refuses.
             with failures_logged():
                 await repeat_until_stored(partial(work.begin, ALL_SHARDS))
 
     async def release(self) -> None:
-        """Ends all work."""
+        """Ends all work, first what began last."""
         for work in reversed(self._works):
             with failures_logged():
                 await work.end(ALL_SHARDS)

@@ -28,7 +28,7 @@ def items_after(
 ) -> tuple[list[Item], bool]:
     """Returns at least `limit` items of a view above a key, and whether there may be others.
 
-    A mark is a key, so items that share a key come together.
+    A mark is a key, so items that share a key come together: a mark between them would lose those behind it.
     """
     items = tx.slice(node_no, Slice(view, limit, Edge(key_us, MAX_ITEM_NO), before))
     more = len(items) == limit

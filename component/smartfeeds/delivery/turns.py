@@ -1,4 +1,7 @@
-"""The order of deliveries: feeds take turns, the consumers of one feed take turns, and each host has a bound."""
+"""The order of deliveries: feeds take turns, the consumers of one feed take turns, and each host has a bound.
+
+So a feed with a thousand consumers does not delay a feed with one, and a host that is slow delays itself only.
+"""
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar
@@ -19,7 +22,8 @@ class DeliveryTurns:
     def __init__(self, host_of: Callable[[Consumer], str], places: Quota) -> None:
         self._host_of = host_of
         self._places = places
-        # Feeds in the order of their turns, and the consumers of each in the order of theirs.
+        # Feeds in the order of their turns, and the consumers of each in the order of theirs. Dictionaries are queues
+        # here: they have an order, and remove any consumer in constant time.
         self._queue: dict[int, dict[Consumer, None]] = {}
         # Consumers whose host is at its bound, by host. Searching them at each turn would cost time that grows with the
         # queue of a slow host, so they stay here until a delivery to the host ends. Then one of them comes before the

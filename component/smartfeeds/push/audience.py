@@ -24,7 +24,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx
 
 PAGE = 1_000  # subscriptions of one transaction, so that other reads run in between
-CACHED_PAGES = 200  # of all nodes together
+CACHED_PAGES = 200  # of all nodes together; a full page takes 120 KB, so all of them take 24 MB
 HELD_AT_ONCE = 200  # subscriptions whose events one transaction begins to hold: some 10 ms
 SHOW_VALUES = "show-values"
 NO_SUBSCRIPTION = 0  # replaces the number of a subscription in message ids
@@ -239,6 +239,8 @@ class AudienceCache:
 
     The place of a page of subscriptions is the subscription number behind which it begins. Pages of interested
     resources have places below 0. A page also depends on its `version`: that of the block lists and of the interests.
+    The audience number and that of the block lists are read with the batch that is sent, so changes by other processes
+    invalidate pages, too.
     """
 
     def __init__(self, pages: int = CACHED_PAGES) -> None:

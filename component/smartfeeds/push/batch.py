@@ -1,7 +1,7 @@
 """The next changes to push from a feed: read in one snapshot, in the order of the changes.
 
-The feed is its own outbox: all items above the mark of an order are still to be sent. The
-modified order carries items and node events for every view of that order; the created order new items for its views.
+The feed is its own outbox: all items above the mark of an order are still to be sent. The modified order carries items
+and node events for every view of that order; the created order new items for its views.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -58,26 +58,21 @@ class OrderBatch:
 
 @dataclass(frozen=True, slots=True)
 class NodeBatch:
-    """The next changes of a node.
-
-    `views` are the views that have subscribers, `starts` the marks at which the batch begins. `totals` are the counts
-    of filtered views (None for a view with too many items to be counted). `previous` are the cursors of the newest
-    items at the marks, for views that the caller does not know. For the views in `due`, `read_views` must still read
-    the totals and previous cursors. `first` is the mark of a node that had none, because it never had a subscriber.
-    `blocks_version` is that of the block lists. `is_requested`: resources request the node by `NODE+notify`.
-    """
+    """The next changes of a node. Views are named by their canonical texts."""
 
     node: Node
     orders: tuple[OrderBatch, ...]
     events: tuple[NodeEvent, ...]
-    views: Mapping[str, View]
-    starts: Mapping[Order, Mark] = field(default_factory=dict)
-    due: tuple[str, ...] = ()
-    first: Mark | None = None
+    views: Mapping[str, View]  # those that have subscribers
+    starts: Mapping[Order, Mark] = field(default_factory=dict)  # the marks at which the batch begins
+    due: tuple[str, ...] = ()  # the views whose totals and previous cursors `read_views` must still read
+    first: Mark | None = None  # the mark of a node that had none, because it never had a subscriber
+    # The counts of filtered views; None for a view with too many items to be counted.
     totals: Mapping[str, int | None] = field(default_factory=dict)
+    # The cursors of the newest items at the marks, for views that the caller does not know.
     previous: Mapping[str, str] = field(default_factory=dict)
-    blocks_version: int = 0
-    is_requested: bool = False
+    blocks_version: int = 0  # of the block lists
+    is_requested: bool = False  # resources request the node by `NODE+notify`
 
     @property
     def behind(self) -> bool:
@@ -222,6 +217,7 @@ def _read_order(
     if last_us <= mark.key_us:
         return OrderBatch(order, (), mark)
     if not views:
+        # Nobody receives them, so they are not read. Somebody who subscribes later begins behind them.
         return OrderBatch(order, (), newest_mark(tx, node, order))
     before = None if until_us is None else Edge(until_us, MAX_ITEM_NO)
     whole = replace(WHOLE[order], sync=any(view.sync for view in views.values()))

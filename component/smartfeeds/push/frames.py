@@ -1,7 +1,8 @@
 """Event messages as byte frames: one head and one tail for each event, with recipients between them (0.35 us each).
 
 XEP-0060 7.1.2, 8.4.2, 8.5.2; XEP-0131 headers (xep-map 164 to 180). A frame is `head + recipient + tail`, and a
-recipient is its address and subscription number, prepared once.
+recipient is its address and subscription number, prepared once. Texts are joined, not built as trees: a fan-out makes
+thousands of messages that differ in the recipient only.
 """
 
 from collections.abc import Callable
@@ -129,6 +130,8 @@ def _items_frame(node: Node, group: RecipientGroup, inner: bytes, chain: PushHea
 def _frame(node: Node, group: RecipientGroup, event: bytes, key: str, body: str, headers: bytes = b"") -> PushFrame:
     kind = node.options.notification_type
     text = f"<body>{escape(body)}</body>".encode() if body else b""
+    # Servers store messages of type `normal` for users who are offline (XEP-0160). Nobody can read one without a body,
+    # and cursors show clients what they have missed (XEP-0334, section 4.2).
     hint = _NO_STORE if kind == "normal" and not body else b""
     head = f"<message from='{attribute(group.service)}' to='".encode()
     tail = b".%b' type='%b'>%b%b%b%b</message>" % (key.encode(), kind.encode(), text, event, hint, headers)

@@ -2,6 +2,9 @@
 
 Smart Feeds, Push Interface (SF-037 to SF-044). Changes that wait too long under back-pressure are dropped and counted,
 and the next PreviousCursor shows the gap (SF-041): nothing is ever queued in memory.
+
+A batch is read (`push.batch`), its recipients are read by pages (`push.audience`), frames are made (`push.frames`) and
+written. Then events are removed and marks move. A crash at any point repeats notifications, and loses none.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -50,8 +53,9 @@ from smartfeeds.service.item_writes import reap
 from smartfeeds.service.subscription_states import REFUSAL, REQUEST, STATE
 
 RETRY_S = 1.0  # how long a delivery waits after its events could not be removed
-FLUSH_BYTES = 65_536  # bytes of frames that one write joins
+FLUSH_BYTES = 65_536  # bytes of frames that one write joins; as a write of the link (`xmpp.outbox`)
 SPLICE_BYTES = 524_288  # bytes of frames made before they are written: a large item times many recipients is too much
+RECIPIENT_BYTES = 40  # an estimate for `frames.recipient`: the exact sum would need a look at each recipient
 
 
 @dataclass(slots=True)
@@ -107,7 +111,7 @@ class _BatchRun:
         head, tail = frame.head, frame.tail
         before = len(self.frames)
         self.frames.extend([head + recipient + tail for recipient in recipients])
-        self.size_bytes += (len(self.frames) - before) * (len(head) + len(tail) + 40)
+        self.size_bytes += (len(self.frames) - before) * (len(head) + len(tail) + RECIPIENT_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ class PushSender:
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends one batch. `more` of the outcome is set if other changes wait. Raises LinkError, StoreError."""
-        # Every check of the store wakes each feed that is behind. Reading their changes without a link would be wasted.
+        # Every look at the store wakes each feed that is behind. Reading their changes without a link would be wasted.
         if not self._wire.online:
             raise LinkError("the link to the XMPP server is down")
         node_no, marks = consumer.node_no, position.marks
@@ -171,6 +175,7 @@ class PushSender:
         if batch is None:
             return Delivered(ConsumerPosition())
         if (first := batch.first) is not None:
+            # Before the sending: the mark must exist when the mechanism moves it.
             await self._service.write(lambda tx, _context: add_consumer(tx, consumer, Order.MODIFIED, first))
         last_cursors = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
         run = _BatchRun(
@@ -210,6 +215,7 @@ class PushSender:
         Returns whether the node is gone.
         """
         if events_sent:
+            # After their sending: a crash in between sends them again.
             event_nos = [event.event_no for event in batch.events[:events_sent]]
             await self._service.write(lambda tx, _context: tx.remove_events(event_nos))
         node = batch.node

@@ -22,29 +22,23 @@ Direction = Literal["ASC", "DESC", ""]  # of an order; "" for no order
 
 
 class AheadRows(NamedTuple):
-    """The rows that touches name. A key without a row does not exist.
-
-    `absent_names` are names without a node. `affiliations` has the rows (node_no, jid, affiliation) of the keys `jids`.
-    `by_id` and `by_sync` have node_no and the columns ITEM_ROW of the keys `ids`. `groups` has item_no and id of the
-    first items, by node_no, order, key and their greatest number. `blocks_version` and `wildcards` are those of
-    `LookedAhead`, and `unused_names` and `unsubscribed` too. `sums` are counts by their names (`TallyReads.sum_once`).
-    `new_keys` are keys for new rows by the name of their table, ascending.
-    """
+    """The rows that touches name. A key without a row does not exist. Other fields are as in `LookedAhead`."""
 
     nodes: list[Row]
-    ids: list[tuple[int, str]]
-    by_id: list[Row]
+    ids: list[tuple[int, str]]  # node_no and an id or a sync id: the keys of `by_id` and `by_sync`
+    by_id: list[Row]  # node_no and the columns ITEM_ROW
     by_sync: list[Row]
     absent_names: Sequence[str] = ()
     blocks_version: int | None = None
-    jids: Sequence[tuple[int, str]] = ()
-    affiliations: Sequence[Row] = ()
+    jids: Sequence[tuple[int, str]] = ()  # node_no and a bare JID: the keys of `affiliations`
+    affiliations: Sequence[Row] = ()  # node_no, JID, affiliation
+    # item_no and id of the first items, by node_no, order, key and the number of items that were asked for.
     groups: Sequence[tuple[tuple[int, Order, int, int], list[tuple[int, str]]]] = ()
     wildcards: Sequence[tuple[int, bool]] = ()
     unused_names: Sequence[str] = ()
     unsubscribed: Collection[tuple[int, str]] = ()
-    sums: Sequence[tuple[str, int]] = ()
-    new_keys: Mapping[str, Sequence[int]] = {}
+    sums: Sequence[tuple[str, int]] = ()  # counts by their names (`TallyReads.sum_once`)
+    new_keys: Mapping[str, Sequence[int]] = {}  # keys for new rows by the name of their table, ascending
 
 
 class TransientError(StoreError):

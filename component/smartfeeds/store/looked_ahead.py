@@ -16,14 +16,7 @@ GroupKey = tuple[int, Order, int]  # node_no and a key in an order
 
 
 class LookedAhead:
-    """The affiliations, items and groups by their keys; None for an item that does not exist. `by_id` has the items by
-    their ids, `by_sync` those with a `sync_id`.
-
-    `absent_names` are names without a node, `unused_names` those of `ReadTx.is_unused`. `unsubscribed` are bare JIDs
-    without a subscription to a node, by its number. `wildcards` says for nodes by number whether the filter index has
-    items of which it knows nothing. `blocks_version` is that of `ReadTx.blocks_version`; None if it was not read.
-    `is_filled`: there is something to forget at the end of the transaction.
-    """
+    """The affiliations, items and groups by their keys. A missing key was not looked up, or has changed since."""
 
     __slots__ = (
         "absent_names",
@@ -40,15 +33,15 @@ class LookedAhead:
 
     def __init__(self) -> None:
         self.affiliations: dict[Key, Affiliation] = {}
-        self.absent_names: frozenset[str] = frozenset()
-        self.unused_names: set[str] = set()
-        self.unsubscribed: set[Key] = set()
-        self.wildcards: dict[int, bool] = {}
-        self.blocks_version: int | None = None
-        self.by_id: dict[Key, Item | None] = {}
-        self.by_sync: dict[Key, Item | None] = {}
-        self.is_filled = False
-        self.groups: dict[GroupKey, tuple[list[tuple[int, str]], int]] = {}
+        self.absent_names: frozenset[str] = frozenset()  # names without a node
+        self.unused_names: set[str] = set()  # those of `ReadTx.is_unused`
+        self.unsubscribed: set[Key] = set()  # bare JIDs without a subscription to a node
+        self.wildcards: dict[int, bool] = {}  # whether the filter index of a node has ANYTHING for some items
+        self.blocks_version: int | None = None  # that of `ReadTx.blocks_version`; None if it was not read
+        self.by_id: dict[Key, Item | None] = {}  # None for an item that does not exist
+        self.by_sync: dict[Key, Item | None] = {}  # as `by_id`, of the items with a `sync_id`
+        self.is_filled = False  # whether there is something to forget: most transactions of SQLite read nothing ahead
+        self.groups: dict[GroupKey, tuple[list[tuple[int, str]], int]] = {}  # items, and how many were asked for
 
     def clear(self) -> None:
         """Forgets everything, at the end of the transaction."""

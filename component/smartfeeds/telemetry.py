@@ -28,7 +28,7 @@ REGISTRY: Final = CollectorRegistry()
 
 # Bucket bounds in seconds, dense below 10 ms, because most requests are faster than that.
 FAST_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_LOOP_PERIOD_S: Final = 0.5
+_LOOP_PERIOD_S: Final = 0.5  # between two measurements; a stall that ends before the next one is not seen
 _NOT_REFUSED: Final = frozenset({"ok", "cancelled"})  # outcomes
 # These libraries log details of their own work at INFO. Below DEBUG only their warnings are shown.
 _QUIET: Final = ("slixmpp", "asyncio")
@@ -255,7 +255,7 @@ class Readings:
     http_kept: Annotated[
         int, "smartfeeds_http_kept_replies_total", "Pulls answered with the cached bytes of an equal pull"
     ] = 0
-    # Metrics of these are those of their owner.
+    # Without metrics here: a feature that shares the work between processes has metrics of them.
     processes: int = 1
     shards: int = 0
 
@@ -357,7 +357,7 @@ def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO 
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,
+        cache_logger_on_first_use=False,  # `set_log_level` must reach the loggers that modules made at their import
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(

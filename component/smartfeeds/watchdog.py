@@ -16,6 +16,7 @@ EXIT_CODE: Final = 1
 
 def end_process(limit_s: int) -> None:
     """Writes the reason to standard error and ends the process at once: what hangs cannot be stopped in order."""
+    # Without the buffer and the lock of `sys.stderr`, which the thread that hangs may hold.
     os.write(
         sys.stderr.fileno(),
         f"smartfeeds: the event loop has not turned for {limit_s} s; the process ends (run.watchdog_s)\n".encode(),
@@ -33,7 +34,7 @@ class Watchdog:
     def __init__(self, limit_s: int, on_hang: Callable[[int], object] = end_process) -> None:
         self._limit_s = limit_s
         self._on_hang = on_hang
-        self._ticks = 0
+        self._ticks = 0  # without a lock: a turn that is lost between two threads costs one tick of the limit
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
 

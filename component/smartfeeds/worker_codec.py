@@ -58,7 +58,10 @@ class _Decoder(pickle._Unpickler):
     """Reads what `_Encoder` wrote, and refuses any other operation, function or class.
 
     It is the reader in Python, which has a table of operations. The reader in C also sets attributes of any object,
-    such as a member of an enumeration, which the service shares. Other threads run meanwhile.
+    such as a member of an enumeration, which the service shares. Other threads run while the reader in Python works.
+
+    The table and the stack are private parts of `pickle`, which typeshed does not list: hence `vars` and the ignored
+    types. Without an operation of `_OPCODES` the import fails, and `test_workers` decodes values of every kind.
     """
 
     dispatch: ClassVar[dict[int, Any]] = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in _OPCODES}

@@ -72,7 +72,7 @@ def main() -> None:
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not be taken for a reply
-    _set_limit(resource.RLIMIT_CORE, 0)
+    _set_limit(resource.RLIMIT_CORE, 0)  # documents that end the process again and again must not fill the disk
     served = 0
     virtual_bytes = begin_bytes = 0
     # A service that is killed may leave half a request, or read no reply.
@@ -82,19 +82,21 @@ def main() -> None:
             if not served:
                 # The modules of the first function are loaded now.
                 virtual_bytes, begin_bytes = _memory_bytes()
+            # The address space, because Linux does not limit resident memory (getrlimit(2), RLIMIT_RSS).
             _set_limit(resource.RLIMIT_AS, virtual_bytes + limits.memory_bytes)
             served += 1
             began_s = time.process_time()
+            # RLIMIT_CPU is in whole seconds since the start of the process.
             _set_limit(resource.RLIMIT_CPU, int(began_s) + 1 + limits.cpu_s)
             try:
                 reply = _reply(work, arguments)
             except MemoryError:
-                os._exit(OUT_OF_MEMORY)
-            del work, arguments
+                os._exit(OUT_OF_MEMORY)  # an ordinary exit runs Python, which needs memory
+            del work, arguments  # before the memory is measured
             is_last = served >= DOCUMENTS or _memory_bytes()[1] > begin_bytes + GROWTH_BYTES
             write_frame(replies, dump_value((time.process_time() - began_s, is_last)))
             write_frame(replies, reply)
-            del reply
+            del reply  # the process may wait for its next request for a minute
 
 
 def _reply(work: object, arguments: tuple[object, ...]) -> bytes:

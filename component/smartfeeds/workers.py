@@ -2,7 +2,7 @@
 
 A document within all limits of size can still take seconds of processor time and hundreds of megabytes, and a fault of
 a parser can end its process. So at most two processes read documents. The first document starts a process. A process
-ends at a limit, and is replaced when it has grown. The document then has an error that names the limit.
+ends at a limit, and the document then has an error that names the limit. A process that has grown is replaced.
 
 Parties take turns by the processor time that their documents take, so a cheap document does not wait for many expensive
 ones.
@@ -28,13 +28,13 @@ from smartfeeds.worker_process import OUT_OF_MEMORY, WorkerLimits, read_frame
 
 T = TypeVar("T")
 
-AT_ONCE: Final = 2
+AT_ONCE: Final = 2  # one reads while the other one is occupied for seconds, or is being replaced
 IDLE_S: Final = 60.0  # after which an idle process is ended; starting one takes a third of a second
 # A process that waits for the disk uses no processor time, but must not wait for ever.
 ELAPSED_FACTOR: Final = 12
 # A cheap feed takes less for each byte. This is the guess before the first document of a party was read.
 CPU_S_PER_BYTE: Final = 3e-7
-REMEMBERED: Final = 4_096
+REMEMBERED: Final = 4_096  # parties without a request whose cost is remembered; a forgotten one starts as a new one
 _MB: Final = 1024 * 1024
 
 
@@ -65,6 +65,7 @@ class WorkerProcess:
 
     def __init__(self, limits: WorkerLimits) -> None:
         self._limits = limits
+        # The process must find this package also where it is not installed, such as in a checkout.
         package = str(Path(__file__).resolve().parents[1])
         paths = os.environ.get("PYTHONPATH", "")
         self._process = subprocess.Popen(
@@ -89,6 +90,7 @@ class WorkerProcess:
         timer.daemon = True
         timer.start()
         try:
+            # A process that has ended takes no request, and then has no reply either.
             with contextlib.suppress(OSError):
                 # Large texts are written without a copy, which would take memory, and the interpreter's lock for long.
                 pickle.dump((limits, work, arguments), self._requests, protocol=5)
@@ -100,6 +102,7 @@ class WorkerProcess:
             timer.cancel()
         if head is None or body is None:
             raise FeedError(Condition.INVALID_PAYLOAD, self._reason(limits))
+        # Not pickle.load: the process may have been taken over by its document (`worker_codec`).
         cpu_s, is_last = load_value(head)
         return load_value(body), cpu_s, not is_last
 
@@ -196,17 +199,18 @@ class DocumentWorkers:
             share = self._order.pop()
             job = share.jobs.popleft()
             if job.future.cancelled():
-                share.cost -= job.guess_s
+                share.cost -= job.guess_s  # charged when the party entered the order
                 if share.jobs:
                     self._enter(share)
                 continue
             self._running += 1
             arguments = (asyncio.get_running_loop(), share, job)
+            # Pipes block, so each document has a thread. As a daemon it does not delay the exit.
             Thread(target=self._run, args=arguments, name="document", daemon=True).start()
 
     def _run(self, loop: asyncio.AbstractEventLoop, share: _Party, job: _Job) -> None:
         """Reads one document, in a thread."""
-        cpu_s: float = self._limits.cpu_s
+        cpu_s: float = self._limits.cpu_s  # what a document costs that ends its process
         process = None
         outcome: tuple[bool, Any]
         try:
@@ -246,6 +250,7 @@ class DocumentWorkers:
         with self._lock:
             idle, self._idle = self._idle, []
         for process in idle:
+            # The end of a process may take a second (`WorkerProcess.end`), which the event loop must not wait for.
             Thread(target=self._discard, args=(process,), name="document", daemon=True).start()
 
     def _take(self) -> WorkerProcess:

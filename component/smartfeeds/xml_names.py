@@ -20,6 +20,7 @@ DICTIONARY_BYTES: Final = 524_288
 # The entry of the dictionary in the state of a thread. lxml has had this name since its version 2.
 _ENTRY: Final = "_ParserDictionaryContext"
 
+# lxml has no public way to its dictionary. The check at the end of this module fails if a version stores it elsewhere.
 _thread_state = ctypes.pythonapi.PyThreadState_GetDict
 _thread_state.restype = ctypes.c_void_p  # a borrowed reference, which `ctypes.py_object` would release
 _thread_state.argtypes = []

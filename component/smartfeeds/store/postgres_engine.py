@@ -225,10 +225,8 @@ class PostgresEngine:
         self._forget_locks()
         self._has_changed = False
         self._session.finish_ending()
-        try:
-            self._session.renew()
-        finally:
-            self._session.begin(statement)
+        self._session.renew()
+        self._session.begin(statement)
 
     def commit(self) -> None:
         if self._has_changed and self._last_commit is not None:

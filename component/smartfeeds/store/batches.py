@@ -65,7 +65,8 @@ class ReadBatches:
         return count
 
     def _renew(self) -> None:
-        """Begins another snapshot after an error of the database. What was read in the former one may be older."""
+        """Begins another snapshot after an error of the database, so that the other works of the batch can still run.
+        What was read in the former one may be older."""
         self._engine.rollback()
         self._tx.forget()
         self._engine.begin_read()

@@ -83,6 +83,7 @@ def look_ahead(session: PostgresSession, touches: Sequence[Touch], *, lock: bool
     # Without the locks of quotas, other processes may change these counts at any time.
     counts = limiting_counts(touches) if lock else []
 
+    # In the order in which the server runs them: the locks first. A key only finds the rows again below.
     statements: dict[object, Statement] = {
         _NODES: (_LOCKED_NODES if lock else _NODES, (names,)),
         SUM: (SUM, (BLOCKS,)),

@@ -38,7 +38,7 @@ _NULL, _EIGHT = b"\xff\xff\xff\xff", b"\0\0\0\x08"  # lengths of elements
 _INSERT = re.compile(
     r"(INSERT INTO \w+ \(([^()]*)\)) VALUES \(\?(?:, \?)*\)( ON CONFLICT \(([^()]*)\) DO UPDATE SET [^?]*)?"
 )
-_numbers = count()
+_numbers = count()  # no name is used twice, so no error can leave a name that means another statement
 
 
 class PostgresPipeline:

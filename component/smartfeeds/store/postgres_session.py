@@ -306,6 +306,7 @@ class PostgresSession:
             statement = combined(sql, rows) if len(rows) > 1 else None
             first += [(sql, row) for row in rows] if statement is None else [statement]
         if self._used in PLANNED_AGAIN:
+            # The names of statements stay. The server plans each again when it runs next.
             first.append(("DISCARD PLANS", ()))
         with self.answers:
             return self._pipeline.run([*first, *statements])[len(first) :]

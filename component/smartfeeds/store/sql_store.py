@@ -60,6 +60,7 @@ class SqlStore:
         anything, and a thousand filtered pages would delay the stop by minutes.
         """
         every = ((self._reads, True), (self._long_reads, True), (self._writes, False))
+        # Before the wait, so that no work arrives meanwhile.
         self._reads = self._long_reads = self._writes = None
         self.submit_read = self.submit_write = self._refuse
         for queue, drops in every:

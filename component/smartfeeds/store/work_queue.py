@@ -262,7 +262,7 @@ class WorkQueue:
         try:
             done = await run(works)
         except asyncio.CancelledError as error:
-            # The whole program ends.
+            # The whole program ends. No caller may wait for ever.
             self._fail(works, error)
             raise
         except Exception as error:  # noqa: BLE001 - the callers of all works must get an answer

@@ -1,4 +1,4 @@
-"""Pubsub elements to typed requests: one table, `ACTIONS` (XEP-0060; xep-map 15, 16).
+"""Reads pubsub elements as typed requests, by one table, `ACTIONS` (XEP-0060; xep-map 15, 16).
 
 An action that is not in the table is rejected, and the advertised features come from the same table, so the two cannot
 differ. For any input this module raises FeedError only.
@@ -248,7 +248,7 @@ _CONFIGURATION, _SUBSCRIPTION = _form(NODE_CONFIG), _form(SUBSCRIBE_OPTIONS)
 _AFFILIATIONS, _STATES = _entries("affiliation", required=False), _entries("subscription", required=True)
 _OF_USER, _OF_NODE = _constant(False), _constant(True)  # whose affiliations a request is for
 
-# A new action is a line here, and a line in `service.feeds.READS` or `WRITES`.
+# A new action is a line here, and a line in the tables of `service.feeds`.
 _ROWS = (
     PubsubAction("get", PUBSUB, "items", _items, "retrieve-items rsm multi-items"),
     PubsubAction("get", PUBSUB, "subscriptions", _fields(GetSubscriptions, _node, _page), "retrieve-subscriptions"),

@@ -1,4 +1,4 @@
-"""Service discovery: the service, its nodes and its commands (XEP-0030, 0128, 0131, 0157, 0462).
+"""Answers service discovery: the service, its nodes and its commands (XEP-0030, 0128, 0131, 0157, 0462).
 
 See xep-map 1.5 and 22 to 46, and Smart Feeds, Feed Requirements (SF-112 to SF-114). The features come from the tables
 of requests, options and commands, so the service announces what it implements and nothing else.
@@ -109,7 +109,7 @@ def capabilities(info: ServiceInfo, side: XmppSide, stanzas: StanzaSide = NO_STA
     contacts = tuple((each.var, each.values) for each in _contact_fields(info.addresses))
     forms = ((ns.SERVER_INFO, contacts),) if contacts else ()
     ver = DiscoInfo(_identities(info, stanzas), tuple(features(info, side, stanzas)), forms).verification(HASH)
-    assert ver is not None
+    assert ver is not None  # HASH is a known function
     return Caps(CapsKey(HASH, ver), ns.PROJECT)
 
 

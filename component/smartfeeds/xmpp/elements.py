@@ -1,4 +1,7 @@
-"""Parts that many requests share: node names, item ids, result sets, orders (xep-map 3.1 row 22, 55, 208)."""
+"""Reads the parts that many requests share: node names, item ids, result sets (XEP-0059), orders (XEP-0413).
+
+See xep-map 3.1 row 22, 55 and 208.
+"""
 
 from collections.abc import Iterable
 

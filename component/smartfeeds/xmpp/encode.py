@@ -1,4 +1,4 @@
-"""Responses as bytes: stored payloads and escaped attributes, joined (XEP-0060 5 to 8; xep-map 5 K, 65 to 96, 208).
+"""Writes responses as bytes: stored payloads and escaped attributes (XEP-0060 5 to 8; xep-map 5 K, 65 to 96, 208).
 
 Everything except stored payloads passes through `core.text`. A character that XML forbids raises
 ForbiddenCharacterError, because sending it would end the link for everybody. Elements name their own namespaces; only
@@ -51,18 +51,13 @@ def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
 def item_parts(items: Sequence[Item], *, show_publisher: bool) -> list[bytes]:
     """Returns what `encode_items` joins."""
     parts: list[bytes] = []
-    add = parts.append
     safe = None if is_plain("".join([item.id + item.publisher for item in items])) else attribute
     for item in items:
         item_id, publisher = item.id, item.publisher if show_publisher else ""
         if safe is not None:
             item_id, publisher = safe(item_id), safe(publisher)
         publisher_attribute = f" publisher='{publisher}'" if publisher else ""
-        add(f"</item><item id='{item_id}'{publisher_attribute}>".encode())
-        add(item.payload)
-    if parts:
-        parts[0] = parts[0].removeprefix(b"</item>")
-        add(b"</item>")
+        parts += (f"<item id='{item_id}'{publisher_attribute}>".encode(), item.payload, b"</item>")
     return parts
 
 

@@ -14,12 +14,13 @@ from typing import NamedTuple
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-HEADER_LIMIT_BYTES = 65_536  # longer start tags are read in pieces
+# Longer start tags are read in pieces. Up to here an incomplete tag is matched again with each chunk that arrives.
+HEADER_LIMIT_BYTES = 65_536
 # The namespace is random, so that a client cannot send this element and make its request look truncated.
 CUT_NS = f"urn:smartfeeds:0#cut-{secrets.token_hex(16)}"
 TOO_LONG = "the stanza is too long"
 _KEPT = ("from", "to", "id", "type", "xmlns")  # attributes that a response needs
-_KEPT_CHARACTERS = 65_536
+_KEPT_CHARACTERS = 65_536  # a longer value is left out
 _KEPT_BYTES = 2 * HEADER_LIMIT_BYTES  # longest attribute that is kept of a start tag above the stanza limit
 _NAME_CHARACTER = rb"[^\s<>/!?\"'=]"
 # The rest of a tag after its name. Not possessive, because possessive groups are wrong before Python 3.11.5.
@@ -39,7 +40,10 @@ _CDATA_END = b"]]>"
 # Short CDATA is matched at once. Longer CDATA is read in pieces, because matching it again and again costs more.
 _WHOLE_CDATA = rb"!\[CDATA\[[^\]]{0,1024}(?:\](?!\]>)[^\]]{0,1024}){0,64}\]\]>"
 _END, _BEGIN, _INCOMPLETE, _MARKUP = 1, 3, 4, 5  # groups of `_tags_of`
-_MANY_TAGS = 256  # tags with the stanza's own name after which expat reads the rest
+# Tags with the stanza's own name after which expat reads the rest: it needs no step in Python for each tag. Few stanzas
+# have any.
+_MANY_TAGS = 256
+# The errors of expat for what follows a complete document: the next stanza, or the end of the stream (`_skip`).
 _JUNK = expat.errors.codes[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
 _INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 _IN_PIECES = (_INCOMPLETE, _MARKUP)

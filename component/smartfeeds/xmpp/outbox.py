@@ -1,7 +1,8 @@
 """The outgoing side of the component connection: two lanes of bytes, water marks, and an epoch per connection.
 
-Nothing is queued while offline, because everything that must survive is in the store (xep-map 3, 9). Callers pass whole
-stanzas that are escaped already; the outbox does not parse them.
+Responses do not wait behind notifications (design section 3). Nothing is queued while offline, because everything that
+must survive is in the store (xep-map 3, 9). Callers pass whole stanzas that are escaped already; the outbox does not
+parse them.
 """
 
 import asyncio
@@ -11,10 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from smartfeeds.errors import LinkError
 
 BATCH_BYTES = 65_536  # notifications in one write; between writes other tasks run
-# The transport pauses notifications above the high-water mark and resumes them below the low-water mark.
+# The transport pauses notifications above the high-water mark and resumes them below the low-water mark, a quarter of
+# it, as by default in asyncio.
 HIGH_WATER_BYTES = 1_048_576
 LOW_WATER_BYTES = 262_144
-REPLY_LIMIT_BYTES = 8_388_608  # responses are dropped if more bytes than this wait
+# Responses are dropped if more bytes than this wait: a server that sends requests and reads nothing must not fill the
+# memory. It does not answer pings either, so the supervisor ends the link.
+REPLY_LIMIT_BYTES = 8_388_608
 
 
 class Outbox:
@@ -76,7 +80,7 @@ class Outbox:
         self._replies.clear()
         self._replies_bytes = 0
         self._transport = None
-        self._writable.set()
+        self._writable.set()  # wakes paused senders, which find no transport and raise
 
     def pause(self) -> None:
         """The transport's buffer is above the high-water mark."""
@@ -141,9 +145,10 @@ class Outbox:
         for batch, count in _batches(stanzas):
             async with self._turn:
                 await self._writable.wait()
+                # Another connection may not have the events before this batch, and the caller starts from its mark.
                 if self._transport is None or self.epoch != epoch:
                     raise LinkError("the link to the XMPP server is down")
-                self.flush()
+                self.flush()  # responses that wait for the end of this iteration go first
                 self._transport.write(batch)
                 sent_count += count
                 self.written_notifications += count

@@ -1,12 +1,12 @@
-"""Stanza bytes to lxml trees, one document for several stanzas, safe settings (xep-map 246; design section 3).
+"""Parses the bytes of stanzas to lxml trees, several stanzas in one document (xep-map 246; design section 3).
 
-A stanza that is beyond the parser's limits (256 levels, names of 50,000 bytes), or that only the parser refuses (names
-of namespaces that are no URIs), is cut down to what an answer needs; only what XML itself forbids is the server's
-fault and ends the stream.
+Before it is parsed, a stanza is checked in bytes: its sender, its size and its number of tags. A stanza above these
+limits is rejected without building a tree, because that would stall the event loop. Each check is linear in the number
+of bytes.
 
-Before it is parsed, a stanza is checked in bytes: its sender, its size and its number of tags. One above these limits
-is rejected without building a tree, because that would stall the event loop. Each check is linear in the number of
-bytes.
+A stanza that only the parser refuses is truncated to what an error response needs: one beyond its limits (256 levels,
+names of 50,000 bytes), or with names of namespaces that are no URIs. Only what XML itself forbids is the fault of the
+server, and ends the stream.
 """
 
 import re
@@ -23,7 +23,7 @@ REQUEST_BYTES = 262_144
 # An XHTML entry of 64 KiB has about 2,500 elements, each with a start tag and an end tag. Counting new names and
 # canonical form cost about 3 us for each element.
 REQUEST_TAGS = 8_192
-# Results and messages carry pages of mirrored services, so the size alone limits the number of their elements.
+# Results and messages carry whole pages of mirrored services, so they may have more tags than a request.
 STANZA_TAGS = 65_536
 
 LARGE = "the request is too large; send less at once"
@@ -31,6 +31,7 @@ LARGE_ITEM = "the item is too large"  # becomes payload-too-big (XEP-0060 sectio
 ELABORATE = "more than {} tags"
 
 _VALUE = rb"(?:\"[^\"<]*\"|'[^'<]*')"
+# A start tag up to the value of `from`. The sender is known without a parser, so that the queue is that of the sender.
 _HEAD = re.compile(
     rb"<(?:iq|message|presence)(?=[\s/>])(?:\s+(?!from[\s=])[^\s=<>\"'/]+\s*=\s*" + _VALUE + rb")*"
     rb"(?:\s+from\s*=\s*(?:'([^'<]*)'|\"([^\"<]*)\"))?"
@@ -90,7 +91,7 @@ class StreamSyntaxError(Exception):
 
 
 def new_parser() -> etree.XMLParser:
-    """The one configuration for what comes from the wire: nothing is fetched, expanded or unbounded."""
+    """Returns the parser for what comes from the wire: it fetches nothing, expands no entity and has its limits on."""
     return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
 
 
@@ -98,7 +99,7 @@ class StanzaParser:
     """Parses the stanzas of one connection in the namespaces that its stream header declares."""
 
     def __init__(self, header: bytes) -> None:
-        """Raises StreamSyntaxError when the header is not that of a component stream."""
+        """Raises StreamSyntaxError if the header is not that of a component stream."""
         self._parser = new_parser()
         name = header[1:].split(None, 1)[0].rstrip(b">/")
         try:
@@ -110,15 +111,17 @@ class StanzaParser:
         if root.nsmap.get(None) not in (COMPONENT_NS, CLIENT_NS):
             raise StreamSyntaxError("invalid-namespace")
         self.attributes = {str(key): str(value) for key, value in root.attrib.items()}
+        # Stanzas may use the prefixes that the header declares (RFC 6120 section 4.8.5).
         prefixes = {prefix: uri for prefix, uri in root.nsmap.items() if prefix}
         wrapper = etree.Element("stream", nsmap=prefixes)
         self._open = etree.tostring(wrapper, encoding="utf-8")[:-2] + f" xmlns='{COMPONENT_NS}'>".encode()
         self._close = b"</stream>"
 
     def parse(self, frames: Sequence[bytes]) -> Iterator[etree._Element | None]:
-        """An element for each stanza, in order; None for one that is left out.
+        """Yields an element for each stanza, in order; None for a stanza that is left out.
 
-        Raises StreamSyntaxError at the first one that is not well-formed.
+        Raises StreamSyntaxError at the first stanza that is not well-formed. If their common document cannot be parsed,
+        the stanzas are parsed one by one, so that a bad stanza affects no other.
         """
         root = self._read(b"".join(frames))
         if root is not None:
@@ -133,7 +136,7 @@ class StanzaParser:
             if not is_well_formed(frame):
                 raise StreamSyntaxError("not-well-formed")
             root = self._read(cut_down(frame, UNREADABLE))
-        # What is still no XML for the parser was no stanza: its own name, or the namespace it is in, is at fault.
+        # If the parser refuses the truncated stanza too, its own name or its namespace is at fault.
         return None if root is None else root[0]
 
     def _read(self, data: bytes) -> etree._Element | None:

@@ -23,7 +23,7 @@ from smartfeeds.xmpp.forms import FormField
 from smartfeeds.xmpp.node_field import NODE, ask_node
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
-_CHOICES = 50
+_CHOICES = 50  # entries in the field that selects one; with more the user writes the value (`CommandField.offer`)
 
 
 def commands_of(resources: Iterable[Resource[Any]]) -> tuple[Command, ...]:
@@ -45,7 +45,7 @@ def caller_of(step: StepInput, node: str = "") -> Caller:
 def _list_command(parts: Sequence[Resource[Any]]) -> Command:
     resource = parts[0]
     command = resource.command
-    assert command is not None
+    assert command is not None  # `commands_of` passes lists with a command
     columns = tuple((column.var or column.key, column.label) for column in resource.pick(command.columns))
     steps: tuple[Step, ...] = list_steps(columns, resource.noun, partial(_page, parts))
     if resource.of_node:
@@ -99,7 +99,7 @@ def _rows(resource: Resource[Any], entries: ListAnswer[Any]) -> list[tuple[str, 
 
 def _action_command(resource: Resource[Any], action: Action) -> Command:
     choice = resource.choice
-    assert choice is not None
+    assert choice is not None  # an action with a title is an action on an entry
     field = text_field(choice.var, choice.label, choice.max_bytes, description=choice.description)
 
     async def choose(step: StepInput) -> CommandForm | CommandResult:

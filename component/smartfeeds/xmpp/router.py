@@ -1,9 +1,8 @@
-"""Stanzas to requests and responses to stanzas: which function handles a stanza, within which limits (xep-map 12 to
-16).
+"""Routes stanzas: reads them as requests, starts the requests in order, and sends the responses (xep-map 12 to 16).
 
-Every IQ of type get or set to this component gets exactly one result or error, from the address that it was sent to.
-Those of one sender take effect in their order (`ordering`). Only FeedError reaches the wire; any other exception is
-logged under an incident id.
+Every IQ of type get or set to this component gets exactly one result or error, from the address that it was sent to
+(RFC 6120 section 8.2.3). Those of one sender take effect in their order (`ordering`). Only FeedError reaches the wire;
+any other exception is logged under an incident id.
 """
 
 import asyncio
@@ -66,18 +65,18 @@ MESSAGE_FORMS: Mapping[str, Callable[[FormFields, Jid, str], Request]] = {
 }
 _STORE_AWAY = "the store is not available; try again later"
 _TOO_LONG = "the response exceeds the size of a stanza; request less at once"
-_ERROR_BYTES = 4_096  # upper bound of the size of an error response
+_ERROR_BYTES = 4_096  # upper bound of an error response without its addresses: `commands.ABOUT_BYTES` and a text
 _EVENT = ns.tag(ns.EVENT, "event")
 # slixmpp answers these queries itself. To other queries it would answer in the namespace of clients.
 _PASSED_ON = frozenset(("get", ns.tag(*query)) for query in PASSED_ON.items())
 _LONG_ID = 1_024  # slixmpp repeats an id of any length in its response, which could exceed the server's limit
 _CUT = ns.tag(CUT_NS, "cut")  # the stream's replacement for content that it did not parse
-CUT_REASON_CHARACTERS = 200  # a forged `cut` element may have any content
-
 DISCOVER = "discover"  # operation of requests answered from prepared bytes
 ANSWER_LIMIT_BYTES = 212_992  # `pubsub.stanza_bytes` of the default settings
 UNREAD = "unread"  # operation of requests rejected before their kind is known
 
+# The id of a notification: the number of the subscription, then the key of the change, and that of an event
+# (`push.frames`).
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
 
 
@@ -166,6 +165,7 @@ class _RequestRun(StanzaWork):
             else:
                 router.tasks.start(handle(request), self.finish)
         except Exception as fault:
+            # The request has its response already, so this is no fault of the request.
             if self.has_ended:
                 raise
             self.finish(None, fault)
@@ -178,6 +178,7 @@ class _RequestRun(StanzaWork):
             if error is not None:
                 raise error
             if iq is not None:
+                # Processor time, because the sender must not pay for the threads that run meanwhile.
                 began_s = time.thread_time()
                 outcome = router.answer(iq, answer)
                 spent_s = time.thread_time() - began_s
@@ -185,7 +186,7 @@ class _RequestRun(StanzaWork):
             outcome = router.fail(iq, refusal, type(request))
             if iq is None:
                 _log_ignored(request.actor.bare_text, operation, refusal)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError:  # the process stops, and the link with it: no response could be sent
             outcome = "cancelled"
         except Exception as fault:  # noqa: BLE001  the boundary: nothing internal reaches the wire
             outcome = router.fail(iq, router.incident(operation, fault))
@@ -248,7 +249,7 @@ class StanzaRouter:
             ListCommands: self._commands.list_commands,
             **stanzas.handlers,
         }
-        # The service handles a request by one read or one write, other handlers by any number of them.
+        # The service handles a request by one read or one write. Other handlers do any number of both.
         self._access: Mapping[type[Request], StoreAccess] = {
             **dict.fromkeys(use_cases.reads, StoreAccess.READ),
             **dict.fromkeys(use_cases.writes, StoreAccess.WRITE),
@@ -278,7 +279,7 @@ class StanzaRouter:
         while self.in_flight:
             if self._drained is None or self._drained.done():
                 self._drained = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._drained)
+            await asyncio.shield(self._drained)  # a caller that is cancelled must not cancel the wait of others
 
     def on_stanza(self, element: Element) -> bool | StanzaWork:
         """Handles a stanza, or returns False if it is not for the router. Never waits.
@@ -433,6 +434,7 @@ class StanzaRouter:
             return self.start(request)
         requests = [reader.read(element, sender.jid, address.bare) for reader in self._stanzas.presence]
         tasks = [self.start(request) for request in requests if request is not None]
+        # They run in this order (`ordering`), so the last one ends the work on the presence.
         return tasks[-1] if tasks else True
 
     def _on_message(self, element: Element) -> bool | StanzaWork:
@@ -495,7 +497,7 @@ class StanzaRouter:
 def _unread(reason: str) -> FeedError:
     """Returns the error for a request that the stream did not parse."""
     condition = Condition.PAYLOAD_TOO_BIG if reason == LARGE_ITEM else Condition.NOT_ACCEPTABLE
-    return FeedError(condition, reason[:CUT_REASON_CHARACTERS])
+    return FeedError(condition, reason)
 
 
 def _log_ignored(sender: str, subject: str, error: FeedError) -> None:

@@ -1,4 +1,4 @@
-"""Stanzas as slixmpp reads them: as elements of the standard library, with what its answers depend on."""
+"""Converts lxml elements to those of the standard library, which slixmpp reads."""
 
 import xml.etree.ElementTree as ET
 

@@ -44,7 +44,8 @@ from smartfeeds.xmpp.slixmpp_tree import to_slixmpp
 from smartfeeds.xmpp.stanza_errors import error_answer
 from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, StanzaWork, Turn
 
-STANZA_LIMIT_BYTES = 1_048_576  # a larger stanza is truncated by the framer, so that it cannot fill the memory
+# The framer truncates a larger stanza, so that it cannot fill the memory. Prosody accepts 512 KiB from other servers.
+STANZA_LIMIT_BYTES = 1_048_576
 CLOSE_TIMEOUT_S = 2.0  # wait for the server's footer
 # Stanzas are served for this long, then other tasks run. A stanza that arrives meanwhile waits no longer than this.
 SLICE_S = 0.005
@@ -98,7 +99,7 @@ class ComponentStream(ComponentXMPP):
         on_stanza: StanzaCallback = lambda _element: False,
         tools: StreamTools | None = None,
     ) -> None:
-        super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
+        super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]  # slixmpp has few annotations
         tools = tools or StreamTools()
         self.domain = str(self.boundjid.host)
         self.on_stanza = on_stanza
@@ -153,7 +154,7 @@ class ComponentStream(ComponentXMPP):
             raise LinkDownError("connect-failed", str(error)) from error
         try:
             down = await self._opened
-        except asyncio.CancelledError:
+        except asyncio.CancelledError:  # the supervisor has waited long enough, or stops
             self.drop("timeout")
             raise
         if down is not None:
@@ -163,7 +164,7 @@ class ComponentStream(ComponentXMPP):
         """Waits until the connection has ended, and returns the reason."""
         if self._closed is None:
             return LinkDownError("closed", "never opened")
-        return await asyncio.shield(self._closed)
+        return await asyncio.shield(self._closed)  # the supervisor may be cancelled, and `close` waits for it too
 
     def ping(self) -> None:
         """Sends a ping to our own address. It passes through the server and does not depend on any other host."""
@@ -242,6 +243,7 @@ class ComponentStream(ComponentXMPP):
         assert isinstance(data, bytes)
         self._received_bytes += len(data)
         framer = self._framer
+        # Senders are charged processor time. The time of the store's thread, which runs meanwhile, is not theirs.
         began_s = time.thread_time()
         frames = framer.feed(data)
         self._framing_s += time.thread_time() - began_s
@@ -264,7 +266,9 @@ class ComponentStream(ComponentXMPP):
             self._shut(_FOOTER)
 
     def connection_lost(self, exception: BaseException | None) -> None:
-        """Takes the outbox offline before anything else runs, then ends all requests and tells the listeners."""
+        """Takes the outbox offline, then ends all requests and calls the listeners."""
+        # First, because the listeners may send. A notification that is written to a closed connection would count as
+        # sent, and the mark of its consumer would move.
         self.outbox.detach()
         self.turns.clear()
         if self._serving is not None:
@@ -305,7 +309,7 @@ class ComponentStream(ComponentXMPP):
         assert self.transport is not None
         assert self._opened is not None
         self._online = True
-        if not self._opened.done():
+        if not self._opened.done():  # done if `open` was cancelled
             self._opened.set_result(None)
         self.outbox.attach(self.transport)
         self._listeners.up()
@@ -326,6 +330,7 @@ class ComponentStream(ComponentXMPP):
         self._framing_s = 0.0
         for frame in frames:
             sender = sender_of(frame.data)
+            # No sender: an element of the stream itself. Before the handshake everything is from the server.
             if sender is None or not self._online:
                 for element in self._stanzas.parse([frame.data]):
                     self._handle(element)
@@ -378,6 +383,7 @@ class ComponentStream(ComponentXMPP):
                 if isinstance(outcome, StanzaWork) and not outcome.has_ended:
                     working[turn] = outcome
         finally:
+            # The stanzas share one document, so only their sizes can divide the time.
             byte_s = (time.thread_time() - began_s) / sum([turn.size_bytes for turn in batch])
             for turn, cut in zip(batch, unread, strict=False):
                 self.turns.spend(turn, byte_s * turn.size_bytes, cut=cut)
@@ -400,6 +406,7 @@ class ComponentStream(ComponentXMPP):
         return self._serving is None or isinstance(self._serving, asyncio.TimerHandle)
 
     def _handle(self, element: etree._Element | None, *, is_handed: bool = False) -> StanzaOutcome:
+        """Passes a stanza to its handler: the callback, a caller of `call`, the listeners, or slixmpp."""
         if element is None:
             return False
         tag = element.tag
@@ -448,7 +455,7 @@ class ComponentStream(ComponentXMPP):
             # slixmpp has older tables of Unicode, and stricter rules for host names, than servers and this service.
             log.warning("address_refused", sender=domain_of(element), recipient=element.get("to"), reason=str(error))
             self._refuse(element, Condition.JID_MALFORMED)
-        except Exception:  # noqa: BLE001
+        except Exception:  # noqa: BLE001 - what slixmpp does with a stranger's stanza must not end the link
             self._failed(element)
 
     def _failed(self, element: etree._Element) -> bool:

@@ -136,7 +136,7 @@ class Supervisor:
             return await _first(self._link.wait_closed(), self._watch())
         finally:
             self.online.clear()
-            # A link that ends soon after each handshake must not be reopened without pause.
+            # A link that ends soon after each handshake must not be reopened at the first pause again and again.
             if self._clock() - start_s >= self._settings.healthy_after_s:
                 self._failures = 0
 
@@ -198,5 +198,5 @@ async def _first(*works: Coroutine[Any, Any, T]) -> T:
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
+        await asyncio.wait(tasks)  # `ComponentStream.open` drops its connection when it is cancelled
     return next(task for task in tasks if not task.cancelled()).result()

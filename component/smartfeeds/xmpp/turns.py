@@ -17,7 +17,9 @@ from weakref import WeakValueDictionary
 
 from smartfeeds.core.fairness import FairOrder, Share, Shares
 
-SENDER_STANZAS = 1_024
+SENDER_STANZAS = 1_024  # a client may send two requests about each of 500 nodes at once (`QueueBounds.of`)
+# The part of the cost that is charged before a stanza is parsed, in the order of what reading a publish takes: 10 to
+# 14 us (docs/benchmarks.md).
 FRAME_COST_S = 0.000_02
 BYTE_COST_S = 0.000_000_01
 # The longest time that parsing takes for a byte. A longer measurement includes a run of the garbage collector. The
@@ -32,7 +34,7 @@ REST_MOST_S = 2.0
 # Bytes of one sender that may be in work. A publish waits for the transaction before it and for the transaction that it
 # shares with others, and each item of 60 KB in them takes 2 ms. This bound admits one such item, or 64 ordinary ones.
 WORK_BYTES = 98_304
-REMEMBERED = 1_024
+REMEMBERED = 1_024  # senders whose cost stays in memory when they are idle (`core.fairness.Shares`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class QueueBounds:
 
     sender_stanzas: int = SENDER_STANZAS
     sender_bytes: int = 20_971_520  # 64 requests of the largest size
-    stanzas: int = 4_096
+    stanzas: int = 4_096  # the default of `limits.in_flight`
     bytes: int = 67_108_864
 
     @classmethod
@@ -144,7 +146,7 @@ class StanzaTurns:
         self._bounds = bounds
         self._clock = clock
         self._all = _QueueShare()
-        # A domain stays in memory as long as one of its senders.
+        # A domain stays in memory as long as one of its senders, which have the only strong references.
         self._domains: WeakValueDictionary[bytes, _Domain] = WeakValueDictionary()
         self._senders: Shares[bytes, _Sender] = Shares(self._new_sender, self._is_idle, REMEMBERED)
         self._order: FairOrder[_Domain] = FairOrder()

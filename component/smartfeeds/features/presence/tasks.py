@@ -9,7 +9,7 @@ class Tasks:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # asyncio itself has weak references to tasks only
 
     def __len__(self) -> int:
         return len(self._tasks)

@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 # A client that is still sending does not read the response, so this much beyond the limit is read and discarded.
 SPILLED_BYTES = 1_048_576
-SLOWEST_BYTES_PER_S = 8_192  # of an upload
+# Of an upload, or its client could hold the connection for ever. The largest file by default, 16 MiB, takes 34 minutes.
+SLOWEST_BYTES_PER_S = 8_192
 MAX_FORM_FIELDS = 2 * MAX_CONFLICTS + 8  # the form of a conflict has two fields for each version
 CHARSETS = frozenset({"", "utf-8", "utf8", "us-ascii"})
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)

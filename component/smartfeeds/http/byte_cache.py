@@ -1,4 +1,4 @@
-"""A cache that is bounded by bytes and drops the least recently used values first.
+"""Caches values within a bound of bytes, and drops the least recently used ones first.
 
 The bounds of all caches are in docs/operator.md. They hold only if `put` receives the whole memory of a value.
 `LRUCache` of cachetools takes six times as long for `get` and twice as long for a page of entries.

@@ -1,6 +1,7 @@
-"""A request as handlers see it: the address of the client, also behind proxies, our origin, and the credentials.
+"""Reads a request for handlers: the address of the client, also behind proxies, our origin, and the credentials.
 
-Forwarded (RFC 7239) and X-Forwarded-* are used only on connections from a configured proxy.
+Forwarded (RFC 7239) and X-Forwarded-* are used only on connections from a configured proxy. The router authenticates
+the credentials (`http.authentication`).
 """
 
 import base64
@@ -26,8 +27,10 @@ from smartfeeds.parts import Parts
 # Returns the token for its text; raises FeedError for an invalid token.
 Authenticate = Callable[[str], Awaitable[Token]]
 
-MAX_TOKEN = 256
+MAX_TOKEN = 256  # characters; tokens of this service are shorter
 NO_TOKEN = "credentials are a bearer token, or one as the password of Basic"  # noqa: S105 - a message
+# Elements that are read of a header with forwarded addresses. The last ones are those of our proxies, and a client may
+# send any number before them.
 MAX_HOPS = 16
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.\-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 _PAIR = re.compile(r'\s*(for|proto|host)=("?)([^";,]*)\2\s*', re.IGNORECASE)
@@ -239,7 +242,7 @@ def _plain(hops: list[dict[str, str]]) -> list[dict[str, str]]:
     return hops
 
 
-@lru_cache(4)
+@lru_cache(4)  # a service has one such setting
 def split_base_url(base_url: str) -> tuple[str, str]:
     """Returns the origin and the path of `http.base_url`, the path without a slash at its end."""
     parts = urlsplit(base_url)
@@ -272,7 +275,7 @@ def peer_of(peername: object) -> str:
     return "local"
 
 
-@lru_cache(1_024)
+@lru_cache(1_024)  # the address of a client comes back with each connection, that of a proxy with all of them
 def _plain_address(text: str) -> str:
     return str(plain_address(text) or text)
 

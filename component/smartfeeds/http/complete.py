@@ -78,7 +78,7 @@ class CompleteFeeds:
 
     def _request(self, call: HttpCall, query: FeedQuery) -> PullFeed:
         view = parse_view(query.view)
-        assert view is not None
+        assert view is not None  # `read_query` has checked it
         return PullFeed(
             call.actor,
             self._service,
@@ -108,7 +108,7 @@ class CompleteFeeds:
 
     async def _next(self, call: HttpCall, feed_request: PullFeed, page: FeedPage) -> FeedPage:
         """The page after this one. Raises FeedError if the caller may not read it any more."""
-        assert page.page is not None
+        assert page.page is not None  # the request named no version that the client has
         assert page.page.result_set is not None
         position = ResultSetRequest(str(PAGE), page.page.result_set.last)
         if call.credential:

@@ -13,12 +13,12 @@ from http import HTTPStatus
 from smartfeeds import __version__
 from smartfeeds.http.replies import Reply
 
-MAX_TAGS = 64
+MAX_TAGS = 64  # that are read of a header; 8 KB have room for thousands
 ANY = "*"
 _TAG = re.compile(r'(W/)?"([!#-~\x80-\U0010ffff]*)"')
 
 
-@lru_cache(1_024)
+@lru_cache(1_024)  # feeds and representations recur; callers leave out what does not, such as positions
 def representation_mark(*parts: Hashable) -> str:
     """A short hash of everything but the state of a feed that a representation depends on. Put behind the version of
     the state, it makes the tag of the representation."""

@@ -43,7 +43,7 @@ from smartfeeds.service.requests import GetNodes, NodeList
 LISTED = 10_000  # feeds in a document
 CHUNK = 500  # feeds to read at once
 CACHE_BYTES = 4_194_304
-CACHE_US = 10 * US_PER_S
+CACHE_US = 10 * US_PER_S  # a new feed is missing in a list for as long
 CHANGED = "changed"  # the value of `sort`
 YES = "true"  # the value of `sources`
 LEFT_OUT = "Smartfeeds-Left-Out"  # header: the number of feeds that are not in the document
@@ -131,7 +131,7 @@ class Lists:
         self._paths = forms.list_paths
         self._others = others
         self._now_us = now_us
-        self._making = asyncio.Lock()
+        self._making = asyncio.Lock()  # a request that waits for it finds the list of the one before in the cache
         self._cache: ByteCache[tuple[object, ...], _WholeList] = ByteCache(CACHE_BYTES)
 
     async def get(self, call: HttpCall) -> Reply:

@@ -1,4 +1,9 @@
-"""GET of a feed: pages, held pulls, JSON-P and conditional requests (Smart Feeds, HTTP Pull; A-09 to A-13)."""
+"""Answers GET of a feed: pages, held pulls, JSON-P and conditional requests (Smart Feeds, HTTP Pull; A-09 to A-13).
+
+Equal requests share one response (`FeedRequest`): requests at the same moment share the work, later requests get it
+from the cache, and held pulls share the bytes. The service checks every request first, so a cached response never
+outlives the rights of its reader.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
@@ -213,6 +218,7 @@ class Feeds:
         self._poll_max_s = poll_max_s
         self._links = writing.links
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
+        # Pages, and documents, are made one at a time (`_new_reply`).
         self._making = asyncio.Lock()
         self._making_document = asyncio.Lock()
         self._busy_s = 0.0  # time spent on pages since the last pause
@@ -233,7 +239,7 @@ class Feeds:
         request = self.read_request(call, query)
         if request.form is negotiation.HTML:
             request = replace(request, frame=await self._pages.frame(call))
-        changes = self.waiting.changes
+        changes = self.waiting.changes  # before the page is read: the wait then sees a change that comes meanwhile
         none_match = call.header("If-None-Match")
         known = _known(none_match, request) if none_match else frozenset()
         answer, reply = await self._shared.get((request, known), call.address)
@@ -296,7 +302,7 @@ class Feeds:
 
     async def update(self, request: FeedRequest) -> FeedUpdate | None:
         """A page with items, or an error that ends the wait; None while the page is empty."""
-        seen = self.waiting.changes
+        seen = self.waiting.changes  # before the page is read, as in `get`
         try:
             answer = await self.page(request)
             # After the page is read: a session that has ended by now must not get what was published since.
@@ -319,7 +325,7 @@ class Feeds:
             return answer, await self._new_reply(request, answer)
         if answer.version in known:
             return None, Reply(status=HTTPStatus.NOT_MODIFIED, headers=self._headers(request, answer))
-        assert cached is not None
+        assert cached is not None  # the answer has no page only for one of `versions`
         self.cache_hits += 1
         return None, cached[1]
 

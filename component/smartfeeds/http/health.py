@@ -45,7 +45,7 @@ class Health:
         """Always success: the process answers."""
         return Reply(b"ok\n", "text/plain; charset=utf-8", headers=_NOW)
 
-    async def ready(self, call: HttpCall) -> Reply:  # noqa: ARG002
+    async def ready(self, call: HttpCall) -> Reply:  # noqa: ARG002 - as above
         """Whether requests can be served, and if not, the reasons."""
         reasons = await self.reasons()
         if reasons:

@@ -12,7 +12,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.bodies import content_too_large, invite, paced, within
 from smartfeeds.http.calls import HttpCall
 
-CHUNK_BYTES = 65_536
+CHUNK_BYTES = 65_536  # of a part in memory
 _FIRST_FIELD_BYTES = 1_024  # of a field that is read before the request is accepted
 _PLAIN_ENCODINGS = frozenset({"", "7bit", "8bit", "binary", "identity"})
 
@@ -58,8 +58,8 @@ async def open_parts(call: HttpCall) -> MultipartReader:
 
 @contextmanager
 def part_faults() -> Iterator[None]:
-    """Turns what the library raises for a missing boundary, a line that is too long or a malformed header into
-    FeedError(BAD_REQUEST)."""
+    """Turns what aiohttp raises into FeedError(BAD_REQUEST): AssertionError for a missing boundary, others for a line
+    that is too long or a malformed header."""
     try:
         yield
     except (ValueError, AssertionError, HttpProcessingError) as error:

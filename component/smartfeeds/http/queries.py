@@ -98,7 +98,7 @@ def read_query(raw: str) -> FeedQuery:
     )
 
 
-@lru_cache(1_024)
+@lru_cache(1_024)  # a request asks several times
 def _view(text: str) -> View:
     """The view of a query string that is known to be valid."""
     return parse_view(text) or SMART

@@ -1,4 +1,4 @@
-"""The routes of the kernel: every method and path, what it does and which handler does it (`http.side`)."""
+"""The routes of the kernel: every method and path, its operation and its handler (`http.side`)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

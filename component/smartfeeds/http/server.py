@@ -26,17 +26,17 @@ from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.replies import has_begun
 from smartfeeds.http.settings import HttpSettings
 
-BACKLOG = 1_024
+BACKLOG = 1_024  # connections that the system completes while the process is busy
 # For the store, the link, polls, and deliveries to callbacks, of which slow ones may be some hundreds.
 SPARE_FILES = 1_280
-SWEEP_S = 10.0
-SHUTDOWN_S = 2.0
+SWEEP_S = 10.0  # a client that does not read is disconnected at most this long after `http.unread_s`
+SHUTDOWN_S = 2.0  # for responses in progress; held pulls and changes have an end of their own (`Site.stop`)
 # After an early refusal the rest of the body is read for so long. A close with unread bytes resets the connection, and
 # a proxy that still sends the body then loses the response (RFC 9112 9.6).
 LINGER_S = 2.0
 # No more of it is read, or refused uploads from a fast network would occupy the process all that time.
 LINGER_BYTES = 16 * 2**20
-# Of the request line, and of each header.
+# Of the request line, and of each header. It is the default of aiohttp, set here because the error names it.
 MAX_LINE_BYTES = 8_190
 
 _log = structlog.get_logger()
@@ -52,7 +52,7 @@ class HttpConnection(RequestHandler):
     __slots__ = ("_first", "_listener", "address", "answered", "stalled_bytes", "stalled_since", "unread_bytes")
 
     def __init__(self, listener: "HttpListener", **options: object) -> None:
-        super().__init__(listener.server, **options)  # type: ignore[arg-type]
+        super().__init__(listener.server, **options)  # type: ignore[arg-type]  # the values of `HttpListener.bind`
         self._listener = listener
         self._first: asyncio.TimerHandle | None = None
         self.address = ""
@@ -64,7 +64,7 @@ class HttpConnection(RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Counts the connection, or closes it."""
         self.address = peer_of(transport.get_extra_info("peername"))
-        if not self._listener.admit(self):
+        if not self._listener.admit(self):  # before `super`, which starts a task for the connection
             # Not asserted: the transports of uvloop have the methods of asyncio.Transport and are no instances of it.
             transport = cast(asyncio.Transport, transport)
             busy, _ = failure_reply(FeedError(Condition.BUSY, TOO_MANY), "connect", anonymous=True)
@@ -78,7 +78,7 @@ class HttpConnection(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stops counting the connection."""
-        if self._first is not None:
+        if self._first is not None:  # the connection was admitted
             self._first.cancel()
             self._listener.release(self)
             super().connection_lost(exc)
@@ -155,9 +155,11 @@ class HttpListener:
     async def bind(self) -> None:
         """Reserves the address. Raises ConfigError if the address cannot be bound."""
         files = _files(self.settings.connections + SPARE_FILES)
+        # If few files are allowed, connections get half of them.
         self._most = min(self.settings.connections, max(files - SPARE_FILES, files // 2))
         if self._most < self.settings.connections:
             _log.warning("connections_bounded", by="the limit of open files (ulimit -n)", connections=self._most)
+        # A handler is cancelled when its client disconnects. Otherwise a held pull would wait for nobody.
         self.server = web.Server(self._serve, handler_cancellation=True)
         options = {
             "keepalive_timeout": self.settings.idle_s,

@@ -35,7 +35,8 @@ class Site:
         self, settings: HttpSettings, backend: Backend, health: Health, observe: Observe, sides: Sequence[HttpSide[Any]]
     ) -> None:
         handle, domain, parts, forms = backend.handle, backend.domain, backend.parts, backend.forms
-        self._pull = cast("Callable[[PullFeed], Awaitable[FeedPage]]", handle)  # the answer to this request
+        # The service answers this request with a page (`service.feeds.KERNEL`), which no type can say.
+        self._pull = cast("Callable[[PullFeed], Awaitable[FeedPage]]", handle)
         encoder = Encoder()
         links = links_of(sides, parts)
         authenticator = authenticator_of(sides, handle, backend.bodies, domain, parts)
@@ -99,6 +100,8 @@ class Site:
 
     async def stop(self) -> None:
         """Closes every connection and finishes changes that have begun."""
+        # Held pulls first, because the listener waits for requests in progress. Changes last, because requests begin
+        # them.
         await self.feeds.waiting.stop()
         await self.listener.stop()
         await self._changes.stop()

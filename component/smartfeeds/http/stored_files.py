@@ -30,7 +30,7 @@ from smartfeeds.service.requests import FileShown, Request
 
 _log = structlog.get_logger()
 
-CHUNK_BYTES = 65_536
+CHUNK_BYTES = 65_536  # of a file in memory for each client; each is read in a thread
 _NO_BYTES = re.compile(r"bytes=\s*-0+\s*")  # the last 0 bytes; aiohttp reads this as the whole file
 _BYTES = {"type": "string", "format": "binary"}
 _RANGE = Parameter("Range", {"type": "string"}, "bytes=FIRST-LAST: a part of the file", "header")

@@ -18,7 +18,7 @@ from smartfeeds.http.negotiation import EVENTS, JSON
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import access_headers, begin_stream
 
-RECONNECT_MS = 3_000
+RECONNECT_MS = 3_000  # after which a browser opens a lost stream again (HTML Living Standard 9.2.4)
 
 
 class Streams:
@@ -50,11 +50,12 @@ class Streams:
         if update is not None and not update.cursor:
             return update.reply.response()
         headers = access_headers(public=answer.public and call.anonymous, bearer=call.bearer)
+        # Without the second header nginx would hold events back until its buffer is full.
         headers |= {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         response = await begin_stream(call.request, EVENTS.media_type, headers)
         if call.method == "HEAD":
             return response
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError):  # the client has left, as in the end of every stream
             await response.write(f"retry: {RECONNECT_MS}\n{_heartbeat(feed_request)}".encode())
             await self._write_updates(call, response, answer.node.node_no, feed_request, update)
         return response
@@ -68,7 +69,7 @@ class Streams:
         update: FeedUpdate | None,
     ) -> None:
         """Writes the changes. Returns when this reader can read the feed no more."""
-        seen = -1
+        seen = -1  # no number of a change, so the first wait asks at once
         while True:
             if update is None:
                 update = await self._feeds.waiting.wait(node_no, feed_request, seen, self._heartbeat_s)

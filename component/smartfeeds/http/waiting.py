@@ -36,7 +36,8 @@ class HeldPull(Generic[Answer]):
 
 @dataclass(slots=True)
 class _HeldFeed(Generic[Key, Answer]):
-    """The held pulls of one node, by group."""
+    """The held pulls of one node, by group. A group is a dictionary, because pulls are answered in the order of their
+    arrival and leave in any order. `dirty`: the node has changed since the groups were asked for last."""
 
     groups: dict[Key, dict[HeldPull[Answer], None]] = field(default_factory=dict)
     dirty: bool = False
@@ -87,7 +88,7 @@ class HeldPulls(Generic[Key, Answer]):
         feed.groups.setdefault(key, {})[waiter] = None
         self.held += 1
         try:
-            if seen != self.changes:
+            if seen != self.changes:  # a change came between the read of the caller and this wait
                 self._ask(feed, node_no)
             return await answered
         finally:

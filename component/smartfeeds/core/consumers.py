@@ -11,7 +11,7 @@ from smartfeeds.core.view import Order
 PUSH: Final = "push"  # the consumer that sends XMPP notifications; a feed has it from its first subscription on
 # Consumers of single subscriptions whose events wait for the presence of the subscriber: held:123.
 HELD: Final = "held"
-ERROR_CHARACTERS: Final = 300
+ERROR_CHARACTERS: Final = 300  # of an error in the store; it may be the text of another server
 # The time of an attempt that an operator requests: it is due at once. No failure plans an attempt for the year 1970.
 RETRY_REQUEST_US: Final = 0
 # The error of an attempt that ended with an exception that nothing expects.

@@ -10,7 +10,7 @@ from enum import IntEnum
 from smartfeeds.core.jid import Jid, parse_jid
 
 ALL_FEEDS = "*"
-MAX_LABEL_BYTES = 200
+MAX_LABEL_BYTES = 200  # of the name that its owner gives a token
 
 
 class TokenScope(IntEnum):

@@ -1,5 +1,6 @@
-"""Single items over HTTP: `/entries/NAME/ID`, as an Atom entry or an activity (SF-065, SF-070; RFC 9110 8.8.3, 13.1),
-and for browsers as a page.
+"""Answers GET of a single item, `/entries/NAME/ID`: an Atom entry, an activity, or a page (SF-065, SF-070).
+
+The conditions of changes are read here, too (RFC 9110 8.8.3, 13.1).
 
 An item has one entity tag for each representation. The tag changes whenever the item changes. Only that of a page also
 changes for other reasons: a page shows the title of the feed and the entries beside it.

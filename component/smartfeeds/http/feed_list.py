@@ -1,4 +1,4 @@
-"""All feeds: in pages as JSON or HTML, and in one document as OPML (SF-008).
+"""Lists all feeds: in pages as JSON or HTML, and in one document as OPML (SF-008).
 
 A list has the feeds that the caller may know of: an anonymous caller sees the feeds that are listed to everybody, a
 token for all feeds sees those of its JID. OPML has at most LISTED feeds. It is written one at a time, in a thread,

@@ -1,4 +1,4 @@
-"""Paths as templates: which paths belong to a route, and the feed and item that a path names (SF-057).
+"""Matches paths with the templates of routes, and reads the feed and the item that a path names (SF-057).
 
 The templates are matched against the raw path, because `%2F` in a name or id is not a separator.
 """

@@ -1,6 +1,8 @@
-"""Publishing over HTTP: items put, posted and deleted, feeds made and deleted (SF-009, SF-013, SF-110).
+"""Handles changes over HTTP: creates, replaces, moves and retracts items, creates and deletes feeds (SF-009, SF-013,
+SF-110).
 
-A bearer token acts as its JID, within its scope, through the same use cases as over XMPP.
+A bearer token acts as its JID, within its scope, through the same use cases as over XMPP. A change that has begun is
+finished even if its client disconnects (`changes`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -17,8 +17,8 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.parameter_names import nearest_name, own_fields
 
 ALL = "all"  # the value of `max` that asks for a document of the whole feed
-MAX_QUERY_BYTES = 8_192
-MAX_CALLBACK = 128
+MAX_QUERY_BYTES = 8_192  # of the query alone; the request line has a limit of its own (`server.MAX_LINE_BYTES`)
+MAX_CALLBACK = 128  # characters; those of jQuery have about 45
 CALLBACK_NAME = r"[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)*"
 
 _OF_FEEDS = frozenset({*PARAMETERS, *RESERVED_PARAMETERS})

@@ -20,7 +20,7 @@ from typing import Final
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-GZIP_FROM_BYTES = 1_024
+GZIP_FROM_BYTES = 1_024  # a shorter body and its head are one packet in any case
 # A JSON page of 57 KB takes 0.6 ms and has 12.9 KB then. At level 6 it takes 2.0 ms and has 11.2 KB.
 GZIP_LEVEL = 4
 # Memory of a response without its body and own headers: the objects, and the common headers in the bytes of the head.

@@ -8,7 +8,7 @@ from smartfeeds.app.config_types import BaseUrl, Count, ListenAddress, NetworkTe
 
 
 class HttpSettings(SettingsSection):
-    """The HTTP server.
+    """The HTTP server. docs/operator.md describes each key.
 
     `connections_per_address` limits the connections of one address (IPv6: of one `network_of`), or the requests for
     feeds that it has open at once through a proxy. `first_request_s` is the time for the first request of a connection,

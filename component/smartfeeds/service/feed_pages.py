@@ -1,4 +1,7 @@
-"""Pages with what the feed says of itself, for wires whose answers are documents (Smart Feeds, HTTP Pull)."""
+"""Reads pages together with the data of their feed, for wires whose answers are documents (Smart Feeds, HTTP Pull).
+
+The answer has no page if the caller has the current version already: most polls cost one look-up.
+"""
 
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, Slice
 from smartfeeds.core.options import AccessModel

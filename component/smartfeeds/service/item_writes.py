@@ -1,6 +1,7 @@
-"""Writing items: a new state gets new ordering keys, and the item stores the counts of the feed after the change.
+"""Writes items: a new state gets new ordering keys, and the item stores the counts of the feed after the change.
 
-Keys are unique and strictly growing per feed and order, so commit order equals cursor order (A-31, A-38).
+Keys are unique and strictly growing per feed and order, so commit order equals cursor order (A-31, A-38). Every change
+that a reader of a running service can see passes `write_state`.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""Lists of subscriptions and affiliations in pages (XEP-0060 5.6, 5.7, 8.8.1, 8.9.1 with XEP-0059).
+"""Reads lists of subscriptions and affiliations in pages (XEP-0060 5.6, 5.7, 8.8.1, 8.9.1 with XEP-0059).
 
 Every entry has a key that never changes. Keys are the UIDs of result sets. A request without a result set gets as many
 entries as fit into one stanza; if these are not all, the response has a result set from which the client can continue.

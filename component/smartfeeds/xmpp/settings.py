@@ -4,7 +4,10 @@ from smartfeeds.app.config_types import Seconds, SettingsSection
 
 
 class LinkSettings(SettingsSection):
-    """The connection to the XMPP server: reconnecting, keep-alive, and how long an IQ may stay unanswered."""
+    """The connection to the XMPP server: reconnecting, keep-alive, and how long an IQ may stay unanswered.
+
+    docs/operator.md describes each key. A dead link is noticed after `ping_idle_s` and `ping_timeout_s`.
+    """
 
     retry_first_s: Seconds = 0.5
     retry_most_s: Seconds = 30.0

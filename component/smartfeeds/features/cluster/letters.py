@@ -17,7 +17,7 @@ WAITING_BYTES = 67_108_864
 LETTER_BYTES = 500  # of a letter beside its body
 # A letter is of use for so long. The database has letters for the same time, for processes that come back.
 LIFE_S = 60.0
-RETRY_S = 0.5
+RETRY_S = 0.5  # a session that was lost is replaced with the next beat, a second later
 
 _log = structlog.get_logger()
 
@@ -93,7 +93,7 @@ class Letterbox(Letters):
             reader(body)
 
     async def close(self) -> None:
-        """Sends the letters that wait, each once."""
+        """Sends the letters that wait, each once: a database that is away must not delay the stop."""
         self._is_closing = True
         if self._work is not None:
             await asyncio.gather(self._work, return_exceptions=True)

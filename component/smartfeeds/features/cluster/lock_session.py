@@ -123,16 +123,18 @@ class LockSession:
         # To send and to read. Run when no other job waits: strangers cause letters, and a flood of them must not delay
         # the beats.
         self._letters: deque[_Job] = deque()
+        self._guard = threading.Lock()  # of the next four attributes, and of the pipe
         self._changed: set[int] = set()
-        self._guard = threading.Lock()  # of the attributes below, and of the pipe
         self._notice_at_s: float | None = None
         self._ending = False
         self._is_over = False
         self._is_linked = False
         self._heard = heard
         self._table = LetterTable(connection, instance, heard)
+        # `_serve` waits for the socket of the connection and for this pipe in one call.
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         connection.add_notify_handler(self._note)
+        # A daemon: a server that hangs keeps the thread in recv(), and a start that fails calls no `close`.
         self._thread = threading.Thread(target=self._serve, name="lock session", daemon=True)
 
     @classmethod
@@ -178,6 +180,7 @@ class LockSession:
         new, former = (_LINKED, _UNLINKED) if is_linked else (_UNLINKED, _LINKED)
 
         def change() -> None:
+            # Counted twice for a moment. Not counted at all, the others would take its share.
             self._connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (_MEMBER, new))
             self._connection.execute("SELECT pg_advisory_unlock_shared(%s::int, %s::int)", (_MEMBER, former))
             self._is_linked = is_linked
@@ -297,6 +300,7 @@ class LockSession:
                     self._drain()
                     self._run_jobs()
                     self._send_notice()
+                    # Not `Connection.notifies`: while it waits it holds the lock, so no job could run.
                     connection.pgconn.consume_input()
                     while (notice := connection.pgconn.notifies()) is not None:
                         self._read_notice(notice.extra.decode(errors="replace"))
@@ -354,7 +358,7 @@ class LockSession:
         self, future: "asyncio.Future[Any] | None", result: object = None, error: Exception | None = None
     ) -> None:
         def settle() -> None:
-            if future is None or future.done():
+            if future is None or future.done():  # the caller was cancelled
                 return
             if error is None:
                 future.set_result(result)
@@ -364,7 +368,7 @@ class LockSession:
         self._call(settle)
 
     def _call(self, function: Callable[..., object], *arguments: object) -> None:
-        if not self._loop.is_closed():
+        if not self._loop.is_closed():  # a thread in recv() may outlive it
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _read_view(self) -> LockView:

@@ -1,4 +1,8 @@
-"""The ownership of shards by one of several processes on a database (docs/scaling.md)."""
+"""The ownership of shards by one of several processes on a database (docs/scaling.md, "Shards").
+
+A process owns a shard while it has the lock in the database and its last beat is younger than the lease. The work of a
+shard begins after its lock was taken, and ends before the lock is given back: two owners would send everything twice.
+"""
 
 import asyncio
 import math
@@ -19,8 +23,10 @@ from smartfeeds.store.base import WriteTx
 
 T = TypeVar("T")
 
+# Five beats in the default lease of 5 s. A process that joins waits for two beats: with one the others release shards,
+# with the next it takes them.
 BEAT_S: Final = 1.0
-LETTERS_S: Final = 60.0  # between two removals of letters that nobody has read
+LETTERS_S: Final = 60.0  # between two removals of letters that nobody has read: a write by each process
 
 _log = structlog.get_logger()
 
@@ -52,7 +58,7 @@ class SharedOwnership:
         self._works: list[ShardWork] = []
         self._owned: frozenset[int] = frozenset()
         self._members = Members(0, 0)
-        self._joined_linked = False
+        self._joined_linked = False  # whether the lock session counts this process among those with a link
         self._has_link = False
         self._is_leaving = False
         self._runner: asyncio.Task[None] | None = None
@@ -144,6 +150,7 @@ class SharedOwnership:
         if self._is_over:
             return  # a new lock session would count this process among the others
         try:
+            # After so long the locks are lost, whether an answer comes or not.
             async with asyncio.timeout(self._lease_s):
                 await self._beat()
         except NewerSchemaError as error:
@@ -164,6 +171,7 @@ class SharedOwnership:
         """Hands all shards over. This process takes no more of them."""
         self._is_leaving = True
         if self._moving is not None:
+            # It could take shards behind the release.
             self._moving.cancel()
             await asyncio.gather(self._moving, return_exceptions=True)
         if self._locks is not None:
@@ -252,6 +260,7 @@ class SharedOwnership:
                 await self._end(locks, release)
             if take:
                 gained = await locks.lock(take) - self._owned
+                # A session that was lost meanwhile has no locks any more.
                 if gained and locks is self._locks:
                     self._owned |= gained
                     _log.info("shards_taken", shards=shards_text(gained), processes=self._members.total)
@@ -275,6 +284,7 @@ class SharedOwnership:
 
     async def _end(self, locks: ShardLocks, shards: frozenset[int]) -> None:
         """Ends the work of shards, then unlocks them: the next owner reads the stored marks."""
+        # First, so that nothing new begins for these shards while their work ends.
         self._owned -= shards
         for work in reversed(self._works):
             with failures_logged():
@@ -284,6 +294,7 @@ class SharedOwnership:
             _log.info("shards_released", shards=shards_text(shards))
 
     async def _lose(self, reason: str) -> None:
+        # First, so that a work that waits for the store in `_begin_work` gives up.
         locks, self._locks = self._locks, None
         lost, self._owned = self._owned, frozenset()
         self._beat_s = -math.inf

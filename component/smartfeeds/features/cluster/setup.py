@@ -32,7 +32,8 @@ from smartfeeds.store.migrate import HEAD
 if TYPE_CHECKING:
     from smartfeeds.features.cluster.letter_table import HeardLetters
 
-LINKS = 4  # the least number of links for which pings are sent: the count of processes may be a second old
+# The least number of links for which pings are sent (49 of them): the count of processes may be a second old.
+LINKS = 4
 
 
 def make_process_group(settings: Settings, service: FeedService, changes: ChangeNotifier, spawn: Spawn) -> Group:
@@ -115,6 +116,7 @@ class SharedGroup(ProcessGroup):
         from smartfeeds.features.cluster.letter_table import HeardLetters
         from smartfeeds.features.cluster.lock_session import LockSession
 
+        # It outlives the session: what the former one has read must not be read again.
         self._heard = self._heard or HeardLetters()
         store = self._settings.store
         events = SessionEvents(
@@ -146,7 +148,7 @@ class SharedGroup(ProcessGroup):
         self._spawn(self._database.run(), "database watch")
 
     async def stop(self) -> None:
-        """Sends the last letters and closes the locks."""
+        """Sends the last letters and closes the locks, whose session carries the letters."""
         await self.letters.close()
         await self.ownership.stop()
 

@@ -27,7 +27,7 @@ PAUSES: Final = Backoff(first_s=1.0, longest_s=3_600.0)
 ECHO_PAUSES: Final = Backoff(first_s=1.0, longest_s=15.0)
 # The time after which a shorter hold is forgotten: what cut the pulls may have been a restart of the publisher.
 LEARNED_US: Final = 3_600 * US_PER_S
-_SHORTER: Final = 0.8
+_SHORTER: Final = 0.8  # of the time after which pulls were cut, so that the publisher answers before the next cut
 _CUTS: Final = 2  # in a row that show a time limit; a single one may have been a restart
 _REQUEST_TIMEOUT: Final = 408
 _TOO_MANY_REQUESTS: Final = 429

@@ -20,6 +20,7 @@ from smartfeeds.json_form import JsonForm
 # The view that a mirror reads: every change, with tombstones and sync data.
 MIRROR_VIEW: Final = "order=modified&sync=true"
 CONSUMER_KIND: Final = "mirror"
+# The state is one text, which each batch writes anew.
 MAX_REASONS: Final = 20
 REASON_CHARACTERS: Final = 300
 LEAST_EVERY_S: Final = 5.0  # a shorter interval would load the other service more than a mirror is worth
@@ -30,7 +31,7 @@ HUB: Final = "hub"
 POLLED: Final = "polled"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _WEB = re.compile(r"https?://[^/?#\s\"<>]+[^\s\"<>#]*")
-_DIGITS = 8
+_DIGITS = 8  # of a default name; `add_mirror` refuses a second mirror of the same name
 
 
 class Direction(Enum):

@@ -46,10 +46,10 @@ from smartfeeds.sync.sharing import FollowDecision, FollowStep, MirroredItem, Pa
 from smartfeeds.sync.sync_outline import pieces_of, read_sync_outline
 from smartfeeds.xml_names import parse_xml
 
-MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024  # a document is in memory as a whole
 # Held pulls have no limit on how many there are, so their bodies are bounded: one that is larger is fetched by a read.
 HELD_BYTES: Final = 1024 * 1024
-MAX_PAGES: Final = 100_000
+MAX_PAGES: Final = 100_000  # in one reading: a publisher may lead on for ever
 MAX_NOTES: Final = 20
 NOTE_CHARACTERS: Final = 300
 _CHUNK: Final = 65_536
@@ -375,7 +375,8 @@ class WebMirrorReader(IncomingMirror):
     async def _get(
         self, url: str, known: Validators = NO_VALIDATORS, *, max_bytes: int = MAX_BYTES, hold_s: float = 0.0
     ) -> WebDocument | None:
-        """A document, or None if it is the one that `known` belongs to. Raises FetchError, FeedError."""
+        """A document, or None if it is the one that `known` belongs to: never None without `known`. Raises FetchError,
+        FeedError."""
         response = await self._fetch.get(url, known=known, accept=ACCEPT_FEED, max_bytes=max_bytes, hold_s=hold_s)
         if response.not_modified:
             return None

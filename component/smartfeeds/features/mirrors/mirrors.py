@@ -42,7 +42,8 @@ from smartfeeds.service.feeds import FeedService
 CONFIGURED: Final = "configured mirrors"  # the work that stores the mirrors of the configuration
 # A whole feed may be long, and its server may hold a pull for a minute.
 MIRROR_LIMITS: Final = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
-HOST_AT_ONCE: Final = 8  # outgoing mirrors of one service that send at a time
+# Outgoing mirrors of one service that send at a time. Each has up to ten items on their way (`mirror_out`).
+HOST_AT_ONCE: Final = 8
 
 _log = structlog.get_logger()
 

@@ -19,6 +19,7 @@ from smartfeeds.service.consumers import add_consumer, waiting_items
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx, WriteTx
 
+# Before every key, also of dates before 1970, and within the 64 bits of its column.
 BEGINNING = Mark(-(2**62), "")
 
 

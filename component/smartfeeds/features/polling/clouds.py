@@ -14,7 +14,7 @@ from smartfeeds.net.callbacks import CallbackAnswer
 from smartfeeds.net.clients import CallbackClient
 from smartfeeds.threads import OwnThreads
 
-REDIRECTS: Final = 5
+REDIRECTS: Final = 5  # RC-057
 ANSWERS_AT_ONCE: Final = 4  # that are read at a time
 _MAX_ANSWER_BYTES: Final = 65_536
 _PORTS: Final = {"http": 80, "https": 443}

@@ -18,7 +18,7 @@ from smartfeeds.formats.paging import Paging
 from smartfeeds.net.fetch import FetchError, display_url
 from smartfeeds.service.feeds import FeedService
 
-MAX_PAGES: Final = 10  # at a gap
+MAX_PAGES: Final = 10  # at a gap (SRC-059)
 
 PageReader = Callable[[str], Awaitable[SourceDocument]]
 

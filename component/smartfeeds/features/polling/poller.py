@@ -46,7 +46,7 @@ AT_ONCE: Final = 160
 LOOK_S: Final = 5.0  # the store is read this often, because commands change it, too
 # A look that comes so much later found a clock that jumped, or a process that was stopped.
 _JUMP_S: Final = 60.0
-_STATES_S: Final = 60.0
+_STATES_S: Final = 60.0  # between two counts of all sources, for metrics
 _LEAST_PAUSE_S: Final = 0.05
 _FAULT_PAUSE_S: Final = 300.0  # of a host whose answer cannot be stored
 

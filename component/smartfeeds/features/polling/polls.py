@@ -31,29 +31,32 @@ HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
 DAY_US: Final = DAY_S * US_PER_S
 
+# An hour until a feed has shown its rhythm, and never more often by its rhythm alone (SRC-021).
 DEFAULT_EVERY_S: Final = HOUR_S
-# The shortest interval that a hint allows.
+# The shortest interval that a hint allows (SRC-024).
 LEAST_HINTED_S: Final = 10 * MINUTE_S
 LONGEST_EVERY_S: Final = DAY_S
 RHYTHM_S: Final = 14 * DAY_S
-RHYTHM_ITEMS: Final = 20
-UNCONDITIONAL_EVERY_S: Final = 7 * DAY_S
-# An operator's wish is served at most this often.
+RHYTHM_ITEMS: Final = 20  # times that the row of a source has; each poll writes them
+UNCONDITIONAL_EVERY_S: Final = 7 * DAY_S  # SRC-008, see `validators_at`
+# An operator's wish is served at most this often (SRC-030).
 POLL_NOW_S: Final = MINUTE_S
 REASON_CHARACTERS: Final = 300
+# Both bound the row of a source, which each poll writes. An archive that is forgotten is read once more.
 _FORMER_URLS: Final = 5
 _ARCHIVES: Final = 100
 # The interval is halved at the second gap in a row, from a day to less than ten minutes at most.
 _GAPS: Final = 2
 _MOST_HALVINGS: Final = 8
+# The random part of a pause (SRC-027).
 _SPREAD: Final = 0.1
 _LONGEST_SPREAD_S: Final = 30 * MINUTE_S
-_WEEK_S: Final = 7 * DAY_S
+_WEEK_S: Final = 7 * DAY_S  # between the last tries of a stopped source (SRC-039)
 _TOO_SLOW: Final = (
     "items may be missing: the feed changes faster than it is polled; set a shorter interval with --every"
 )
 UNLISTED: Final = "its subscription list does not name it any more"
-# The shortest and the longest interval of a source that is pushed.
+# The shortest and the longest interval of a source that is pushed (SRC-031).
 _BACKUP_S: Final = {PushKind.CLOUD: (6 * HOUR_S, DAY_S), PushKind.HUB: (DAY_S, DAY_S)}
 
 

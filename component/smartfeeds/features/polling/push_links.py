@@ -27,7 +27,7 @@ from smartfeeds.formats.loader import load
 from smartfeeds.formats.rss_channel import MAX_PORT, PROTOCOLS, rss_children, rss_name
 from smartfeeds.formats.xml import Element
 
-MAX_TARGETS: Final = 8
+MAX_TARGETS: Final = 8  # of an offer: the row of a subscription has all of them, to try them in turn
 HTTP_POST: Final = "http-post"
 _LINK: Final = f"{{{ATOM_NS}}}link"
 # With either scheme, and with or without the slash at the end (RC-005).

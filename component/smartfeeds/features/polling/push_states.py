@@ -32,24 +32,25 @@ DAY_US: Final = DAY_S * US_PER_S
 HOUR_US: Final = HOUR_S * US_PER_S
 CHECK_US: Final = 6 * HOUR_US  # that a hub has for its check (WS-104)
 GRACE_US: Final = 6 * HOUR_US  # for which a lease that is over is still renewed (WS-116)
-LEASE_WISH_S: Final = 864_000
+LEASE_WISH_S: Final = 864_000  # ten days (WS-100)
+# The check of the hub decides within this limit. Hubs of PubSubHubbub 0.3 name no lease (WS-112).
 LONGEST_LEASE_S: Final = 14 * DAY_S
 UNSTATED_LEASE_S: Final = DAY_S
-# A registration at a cloud ends after 25 hours (RSS-026).
+# A registration at a cloud ends after 25 hours (RSS-026). It is renewed an hour to an hour and a half before (RC-067).
 CLOUD_LEASE_S: Final = 90_000
 CLOUD_RENEWAL_S: Final = 86_400
 CLOUD_EARLIER_S: Final = 1_800
-MISSES: Final = 3
-FORGERIES: Final = 10
-LATE_US: Final = 15 * 60 * US_PER_S
-AGAIN_US: Final = 60 * US_PER_S
+MISSES: Final = 3  # in a row: the hub is not trusted any more (WS-134)
+FORGERIES: Final = 10  # in a row: a new path and secret (WS-124)
+LATE_US: Final = 15 * 60 * US_PER_S  # a change that a poll finds should have been pushed by then (WS-134)
+AGAIN_US: Final = 60 * US_PER_S  # before a poll that follows one without news (RC-075)
 # The path of a subscription that has ended answers 410 for so long.
 KEPT_US: Final = 30 * DAY_US
 REASON_CHARACTERS: Final = 300
 MAX_CURSOR_CHARACTERS: Final = 1_024
 MAX_PUSH_BYTES: Final = 10_000_000  # as it is received, and without its coding
-_TRIES_OF_HINT: Final = 2
-_NEXT_TARGET_US: Final = 60 * US_PER_S
+_TRIES_OF_HINT: Final = 2  # polls that a hint causes, see `after_poll`
+_NEXT_TARGET_US: Final = 60 * US_PER_S  # before the next hub of the offer is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ def at_due(push: SourcePush, now_us: int) -> tuple[SourcePush, Task]:
     if push.state is PushState.ASKED:
         return _failed(push, "the hub has not checked the request", now_us, None), Task.NOTHING
     if push.state is PushState.ACTIVE:
-        assert push.ends_us is not None
+        assert push.ends_us is not None  # `confirmed` sets both
         if push.ends_us + GRACE_US <= now_us:
             return _refused(push, "the lease ended and was not renewed", now_us), Task.NOTHING
         return replace(push, asked_us=now_us, due_us=_within_lease(push, now_us + CHECK_US)), Task.SUBSCRIBE

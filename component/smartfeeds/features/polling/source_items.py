@@ -32,6 +32,7 @@ from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 
+# Of one document (SRC-053). All of them are stored in one transaction.
 MAX_ITEMS: Final = 1_000
 MAX_ITEM_BYTES: Final = 1_000_000
 # A date that lies further ahead than this is wrong; clocks and time zones account for less.

@@ -22,7 +22,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.feed_pages import version_of
 from smartfeeds.store.base import ReadTx, WriteTx
 
-SPREAD_S: Final = 600
+SPREAD_S: Final = 600  # over which overdue sources and subscriptions are spread after a start (SRC-028, WS-137)
 # So many items of a node are read to see whether a feed has filled it.
 _ITEMS_COMPARED: Final = 20
 

@@ -48,11 +48,11 @@ from smartfeeds.service.feeds import FeedService
 AT_ONCE: Final = 20  # hosts that requests are in progress at
 LOOK_S: Final = 5.0  # the store is read this often, because polls and commands change it
 SPACE_S: Final = 1.0  # between two requests to a host (WS-137)
-_ORPHANS_S: Final = 60.0
+_ORPHANS_S: Final = 60.0  # between two looks for subscriptions whose source has gone
 _LEAST_PAUSE_S: Final = 0.05
-_BEGIN: Final = 500
-HUB_REDIRECTS: Final = 3
-_MAX_TEXT_BYTES: Final = 1_024
+_BEGIN: Final = 500  # subscriptions that one transaction looks at
+HUB_REDIRECTS: Final = 3  # WS-105
+_MAX_TEXT_BYTES: Final = 1_024  # of an answer, whose beginning becomes the reason (WS-107)
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 _TOO_MANY: Final = 429
 

@@ -12,6 +12,7 @@ from smartfeeds.features.callbacks.metrics import CallbackReading
 from smartfeeds.features.callbacks.registration import Callback, CallbackKind
 from smartfeeds.features.callbacks.tools import CallbackTools
 
+# Deliveries in progress, in all and to one host (WS-072, RC-051).
 AT_ONCE: Final = 100
 HOST_AT_ONCE: Final = 4
 # A quarter of the deliveries stays free for callbacks that work.
@@ -23,7 +24,7 @@ SLOW_AT_ONCE: Final = 400
 # readers: beside 1,000 deliveries a publish takes 1.3 ms with the pause and 3.7 ms without; they take 0.9 and 0.3 s.
 STARTS: Final = 2
 PAUSE_S: Final = 0.001
-START_PAGE: Final = 500
+START_PAGE: Final = 500  # registrations that one transaction reads
 
 
 class CallbackConsumers:

@@ -41,6 +41,7 @@ class DeliveryResults:
 
     async def save(self) -> None:
         """Stores the results that are not stored yet. Raises StoreError; the results are lost then."""
+        # Results that come during the write belong to the next one.
         unsaved, self._unsaved = self._unsaved, {}
         if unsaved:
             results = [(callback_no, at_us, text) for callback_no, (at_us, text) in unsaved.items()]

@@ -60,7 +60,7 @@ def check_reader(tx: ReadTx, context: Context, node: Node, view: View, reader: C
     if the node has items that have expired.
     """
     jid = parse_jid(reader.jid) if reader.jid else ANONYMOUS
-    assert jid is not None
+    assert jid is not None  # the row has the JID of a token or session
     check_admitted(tx, context.policy, jid)
     if reader.token_id:
         token = tx.token(reader.token_id)

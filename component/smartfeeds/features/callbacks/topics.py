@@ -39,7 +39,7 @@ class Topic:
     def view(self) -> View:
         """The view. Without parameters the base URL shows every change, and a document shows the bare node."""
         view = parse_view(self.query) if self.query else BARE if self.suffix else SMART
-        assert view is not None
+        assert view is not None  # `read_topic` refuses other queries
         return view
 
     @property

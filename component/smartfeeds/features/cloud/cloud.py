@@ -173,6 +173,7 @@ class CloudServer:
         except TimeoutError:
             text = f"did not answer within {self._check_s:g} seconds"
             raise CloudRequestError(_check_failed(registration.callback, text)) from None
+        # It checks again: others may have taken the room during the check of the callback.
         store = partial(store_registration, registration=registration, settings=self._settings)
         rows = await self._service.write(store)
         for row in rows:

@@ -27,7 +27,8 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import item_in_view
 from smartfeeds.store.base import ReadTx
 
-ITEMS = 100  # of one document
+# Of one document (WS-058).
+ITEMS = 100
 DOCUMENT_BYTES = 1_000_000
 # Subscriptions of one feed stand at few different marks, so a few documents serve nearly all of them.
 DOCUMENTS = 16

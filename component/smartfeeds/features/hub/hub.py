@@ -67,9 +67,9 @@ _BACKLOG_PAUSES_S: Final = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0)
 # first hour, then every hour (WS-060).
 PAUSES: Final = StepPauses((*_BACKLOG_PAUSES_S, *(300.0,) * 12, 3_600.0))
 RETRIES: Final = len(_BACKLOG_PAUSES_S)
-BACKLOG_ITEMS: Final = 1_000
-BACKLOG_US: Final = 86_400 * US_PER_S
-LONGEST_PAUSE_S: Final = 3_600.0  # that a callback may ask for
+BACKLOG_ITEMS: Final = 1_000  # WS-071
+BACKLOG_US: Final = 86_400 * US_PER_S  # WS-071
+LONGEST_PAUSE_S: Final = 3_600.0  # that a callback may ask for (WS-064)
 
 _log = structlog.get_logger()
 
@@ -208,6 +208,7 @@ class Hub:
                 return await self._send(due, document.body, document.media_type, document.links, end, document.more)
             if not document.more:
                 return Idle(end)
+            # None of these changes is in the view. A write of the mark would only cost.
             position = end
 
     def _read_due(

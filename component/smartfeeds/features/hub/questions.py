@@ -24,8 +24,8 @@ from smartfeeds.net.callbacks import CallbackAnswer
 
 # A silent callback takes ten seconds. With these places strangers from many networks hardly delay the checks of others.
 AT_ONCE: Final = 100
-POSTPONED_US: Final = 60 * US_PER_S
-_MAX_BYTES: Final = 1_024
+POSTPONED_US: Final = 60 * US_PER_S  # the rates of hosts are per minute (`callbacks.targets`)
+_MAX_BYTES: Final = 1_024  # of an answer; a challenge is far shorter
 
 _log = structlog.get_logger()
 
@@ -117,6 +117,8 @@ class HubQuestions:
 
         Without `again` a question without an answer is not repeated.
         """
+        # Two transactions, because a callback has ten seconds to answer. `settle_question` changes nothing if another
+        # request has replaced the question meanwhile.
         no, text, settings = callback.callback_no, callback.question, self._settings
         current = await self._service.write(lambda tx, context: prepare_question(tx, context, no, text, settings))
         if current is None:

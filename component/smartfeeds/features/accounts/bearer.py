@@ -6,7 +6,7 @@ import re
 
 from smartfeeds.core.token import Token
 
-ID_CHARACTERS = 12
+ID_CHARACTERS = 12  # of an id, which only finds the row; the secret proves
 SECRET_CHARACTERS = 43  # 256 bits in base64url without padding
 PREFIX = "sf"
 _TEXT = re.compile(rf"{PREFIX}_([0-9a-f]{{{ID_CHARACTERS}}})_([A-Za-z0-9_-]{{{SECRET_CHARACTERS}}})")

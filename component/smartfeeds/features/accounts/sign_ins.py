@@ -130,7 +130,7 @@ class SignIns:
         waits = sign_in is not None and sign_in.state is SignInState.WAITING and sign_in.target in (None, bare)
         if not waits:
             self._wrong.append((self._clock(), str(bare)))
-            del self._wrong[:-MOST]
+            del self._wrong[:-MOST]  # strangers write wrong codes
             return None
         return sign_in
 

@@ -179,6 +179,8 @@ class EnclosureLoad:
         step = continuation(stream.status, stream.headers, self._part.size_bytes, self._version, version)
         if step is Continuation.AGAIN:
             return False
+        # The file is emptied before the row gets the new version, and written after that. So a process that is killed
+        # leaves no bytes of another version than that of the row. An empty file asks for no range.
         if step is Continuation.WHOLE:
             await self._part.clear()
         self._check_head(stream, version)
@@ -210,7 +212,7 @@ class EnclosureLoad:
     def _check_type(self) -> None:
         """The rules are for the type of the response too; a page in place of a file is none (PRE-024)."""
         row, settings = self._due.enclosure, self._service.policy.find(PrefetchSettings)
-        assert settings is not None
+        assert settings is not None  # without the section nothing loads
         link = EntryLink("enclosure", row.url, self._media_type, length=row.length_bytes)
         is_page = self._media_type in _PAGES and self._announced not in _PAGES
         if is_page or all(verdict_on(settings, source, link).refusal for source in self._due.sources):

@@ -37,12 +37,12 @@ from smartfeeds.net.fetch import display_url
 from smartfeeds.service.feeds import FeedService
 
 LOOK_S: Final = 5.0  # the store is read this often, because commands change it, too
-TIDY_S: Final = 3_600.0
+TIDY_S: Final = 3_600.0  # between two removals; a window that opens does one, too
 GRACE_S: Final = 1_800  # a load that runs at the end of its window goes on for so long (PRE-005)
 # Loads begin at a time of these first seconds of a window: many services have the same window (PRE-004).
 SPREAD_S: Final = 600
-_COUNT_S: Final = 60.0
-_STEP: Final = 500
+_COUNT_S: Final = 60.0  # between two counts of all rows, for metrics
+_STEP: Final = 500  # sources that one transaction reads
 _TURN: Final = "prefetch"
 NO_SPACE: Final = "the disk has too little free space"
 
@@ -261,11 +261,13 @@ class Prefetcher:
         await self._free_space()
 
     async def _free_space(self) -> None:
+        # Rows before bytes: a row never names a file that is gone, and a file without a row is found by the next run.
         while await self._service.write(tidy_space, turn=_TURN):
             pass
         await self._folder.remove_unknown(partial(self._known, complete=True), partial(self._known, complete=False))
 
     async def _known(self, digests: Collection[str], *, complete: bool) -> set[str]:
+        # A load that runs needs its file, even if the row has gone since.
         loads = set() if complete else {digest for digest, _task in self._running.values()}
         return loads | await self._service.read(
             lambda tx, _context: rows.known(tx, digests, complete=complete), turn=_TURN

@@ -59,6 +59,7 @@ class HeldSender:
         if waits and self._availability.is_available(sub.jid, recipient.shows) is False:
             return Unreachable(position)
         order = batch.orders[0]
+        # Before the mark moves: after a crash a batch comes once more, and none is lost.
         await self._wire.notify(self._frames(batch, sub))
         end = ConsumerPosition({order.order: order.end})
         if order.more:

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from smartfeeds.core.suboptions import ONLINE, SHOWS
+from smartfeeds.features.presence.last_items import RESOURCES_MAX
 from smartfeeds.xmpp.caps import Caps
 
 
@@ -29,7 +30,7 @@ class Availability:
     is available at one of them.
     """
 
-    def __init__(self, contacts_max: int = 200_000, resources_max: int = 32) -> None:
+    def __init__(self, contacts_max: int = 200_000, resources_max: int = RESOURCES_MAX) -> None:
         self._contacts_max = contacts_max
         self._resources_max = resources_max
         self._count = 0

@@ -30,9 +30,9 @@ from smartfeeds.http.side import HttpSide, Route, SiteTools
 from smartfeeds.threads import OwnThreads
 
 MAX_NOTIFICATION_BYTES: Final = 65_536
-BODY_S: Final = 30.0
+BODY_S: Final = 30.0  # the longest pause of a sender (WS-125)
 PUSHES_AT_ONCE: Final = 4  # bodies that are received for one subscription, each in memory
-BUSY_S: Final = 60
+BUSY_S: Final = 60  # after which a hub may send again what had no room
 XML_AT_ONCE: Final = 4  # notifications that are read at a time
 _MAX_CHALLENGE: Final = 512  # of a cloud
 _MAX_FIELDS: Final = 100

@@ -30,9 +30,9 @@ SOURCE = Table(
 SOURCE_ENTRY = Table("source_entry", "entry_no", "identity, link, item_id, digest, presence", "source_no")
 SOURCE_HOST = Table("source_host", "host", "until_us, count")
 
-# Knuth, "The Art of Computer Programming" 6.4: the golden ratio spreads consecutive numbers evenly.
 _BY_NO = f"{SOURCE.select} WHERE source_no = ?"
 _DUE = first_due(SOURCE)
+# Knuth, "The Art of Computer Programming" 6.4: the golden ratio spreads consecutive numbers evenly.
 SPREAD_FACTOR, SPREAD_MODULUS = 2_654_435_761, 2**32
 
 
@@ -102,6 +102,7 @@ def sources_of_list(tx: ReadTx, list_no: int) -> list[Source]:
 
 def own_lists(tx: ReadTx) -> list[Source]:
     """Returns the lists that are nodes of this service, by address. The cost grows with the result."""
+    # A range uses the index of addresses in both engines. ";" is the character after ":".
     rows = tx.db.rows(f"{SOURCE.select} WHERE url >= 'xmpp:' AND url < 'xmpp;' ORDER BY url, source_no")
     return undamaged(SOURCE, to_source, rows)
 
@@ -117,6 +118,7 @@ def sources_naming(tx: ReadTx, text: str) -> list[Source]:
 
     The cost grows with the number of sources.
     """
+    # A % or _ in the text matches more, which the callers sort out by comparing addresses.
     pattern = f"%{text}%"
     condition = "lower(url) LIKE ? OR lower(first_url) LIKE ?"
     rows = tx.db.rows(f"{SOURCE.select} WHERE {condition} ORDER BY source_no", (pattern, pattern))

@@ -25,13 +25,13 @@ from smartfeeds.json_form import JsonForm
 
 # The shortest interval that an operator may choose.
 LEAST_CHOSEN_S: Final = 300
-MAX_URL_BYTES: Final = 2_048
+MAX_URL_BYTES: Final = 2_048  # SRC-035
 # The first poll goes back so many pages at most; their items are stored in one transaction.
 MAX_HISTORY: Final = 100
 # So many items of the first document are announced to subscribers of the node.
 TOLD_AT_FIRST: Final = 10
 _NODE_CHARACTERS: Final = 200
-_DIGEST_LENGTHS: Final = (6, 12, 32)
+_DIGEST_LENGTHS: Final = (6, 12, 32)  # of names that are tried in turn, short ones first, if the plain one is taken
 # The filters that compare what an entry contains; the others need the history of the item in its node.
 CONTENT_FILTERS: Final = frozenset(
     row.name

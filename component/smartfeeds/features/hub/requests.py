@@ -108,11 +108,12 @@ def prepare_question(
     if question.mode is not Mode.SUBSCRIBE:
         return callback
     terms, node = question.terms, tx.node_by_no(callback.node_no)
-    assert terms is not None
+    assert terms is not None  # a question to subscribe has them
     try:
         if node is None or node.state is not NodeState.LIVE:
             raise FeedError(Condition.ITEM_NOT_FOUND, "the feed was deleted")
         if not callback.active:
+            # This registration has a row already, which the limits count.
             check_limits(tx, HUB, settings, node.node_no, callback.host, others=1)
         topic = Topic(node.name, terms.suffix, terms.query)
         locate_topic(tx, context, topic, CallbackReader(question.reader, question.token_id))

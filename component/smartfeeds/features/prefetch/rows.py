@@ -194,7 +194,7 @@ def put_use(tx: WriteTx, use: EnclosureUse) -> None:
 
 
 def remove_uses(tx: WriteTx, uses: Sequence[EnclosureUse]) -> None:
-    """Removes uses. An enclosure without uses stays until `remove_enclosure`."""
+    """Removes uses. An enclosure without uses stays until `remove`."""
     for use in uses:
         tx.change(ENCLOSURE_USE.delete, (use.enclosure_no, use.source_no, use.item_id))
 

@@ -77,7 +77,8 @@ def next_open_us(windows: Sequence[DailyWindow], zone: tzinfo | None, now_us: in
 
 
 def _spans(windows: Sequence[DailyWindow], zone: tzinfo | None, now_us: int) -> Iterator[Span]:
-    """The spans that begin between yesterday and a week from now."""
+    """The spans that begin between yesterday and a week from now: a window of yesterday may last over midnight, and one
+    of a single day of the week has its next span among them."""
     today = _wall(now_us // US_PER_S, zone).date()
     for offset in range(-1, 9):
         day = today + timedelta(days=offset)

@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.touches import Touch
 from smartfeeds.core.view import View
-from smartfeeds.store.scan import SCAN_LEAST as SCAN_LEAST
+from smartfeeds.store.scan import SCAN_LEAST as SCAN_LEAST  # for the use cases, which see the store through this module
 from smartfeeds.store.scan import Scan as Scan
 from smartfeeds.store.sql_blocks import BlockReads, BlockWrites
 from smartfeeds.store.sql_counts import CountReads

@@ -141,7 +141,7 @@ class WriteBatches:
             return int(last)
         finally:
             self._tx.forget()
-            self._engine.rollback()
+            self._engine.rollback()  # nothing is open after a commit
         return count
 
 

@@ -28,7 +28,7 @@ NEW = "new"  # the folder of files that are being written
 LOCK = "lock"  # the file that processes lock
 # A file that was not written to for so long belongs to a process that has ended: an upload without bytes ends earlier.
 ABANDONED_S = 3_600.0
-BUFFER_BYTES = 262_144  # a thread writes this much at a time
+BUFFER_BYTES = 262_144  # a thread writes this much at a time: a body arrives in pieces of some kilobytes
 
 # The name of a file. A database that somebody else has written may have another text, such as a path, in its place.
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -97,6 +97,7 @@ class FolderLock:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # The tasks of this process take turns here, so that at most one thread waits in flock(2).
         self._tasks = asyncio.Lock()
         self._handle = -1
 
@@ -211,7 +212,7 @@ class PendingFile:
     def _discard(self) -> None:
         if self._file is not None:
             self._file.close()
-            self._path.unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)  # missing if it was kept under its digest
 
     async def write(self, data: bytes) -> None:
         """Appends bytes."""
@@ -258,7 +259,7 @@ class PendingFile:
             os.fsync(self._file.fileno())
             target.parent.mkdir(mode=0o700, exist_ok=True)
             self._path.rename(target)
-            for folder in (target.parent, self._folder.path):
+            for folder in (target.parent, self._folder.path):  # the first of them may be new
                 sync_folder(folder)
         except OSError as error:
             raise failure(error, "cannot be written") from error

@@ -25,10 +25,12 @@ class ReadAhead:
 
     def __call__(self, payload: bytes) -> Traits:
         traits = self._traits.get(payload)
+        # The transaction may index other items than those read ahead, because others were indexed or edited meanwhile.
         return self.reader(payload) if traits is None else traits
 
     def prepare(self, payloads: Iterable[bytes]) -> None:
         """Reads these payloads. May run in any thread."""
+        # Replaced as a whole: the thread of the writing connection may read it meanwhile.
         self._traits = {payload: self.reader(payload) for payload in payloads}
 
     def is_ready(self, payload: bytes) -> bool:

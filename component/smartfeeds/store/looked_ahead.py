@@ -84,6 +84,7 @@ class LookedAhead:
     def group(self, key: GroupKey, limit: int) -> list[tuple[int, str]] | None:
         """Returns the first items with a key as `ReadTx.group`, None if they were not read."""
         group, most = self.groups.get(key, ([], 0))
+        # A group with fewer items than were asked for is complete.
         return group[:limit] if limit <= most or len(group) < most else None
 
     def note_group(self, key: GroupKey, group: list[tuple[int, str]], limit: int) -> None:

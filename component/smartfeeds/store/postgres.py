@@ -36,7 +36,7 @@ Ts = TypeVarTuple("Ts")
 # Each read waits for several round trips. With 1.4 ms for a round trip, 8 connections answered four times as many pages
 # as 2.
 READERS = 8
-LONG_READERS = 2
+LONG_READERS = 2  # a sender has one slow read at a time (`work_queue`), so no sender can occupy both
 # A read on the shared connections may take this long, and cost this many steps (`PostgresEngine.allow`). A longer read
 # runs again on a connection for long reads.
 LIGHT_MS = 250

@@ -51,7 +51,7 @@ class AnswerSocket:
     @property
     def silence_s(self) -> float:
         """The time for which the connection has waited for an answer, 0 if it waits for none."""
-        asked_s = self._asked_s
+        asked_s = self._asked_s  # read once: the thread of the connection may set it to None at any time
         return 0.0 if asked_s is None else time.monotonic() - asked_s
 
     def shut_down(self) -> None:

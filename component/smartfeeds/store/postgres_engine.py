@@ -68,7 +68,8 @@ class PostgresEngine:
 
     @property
     def tally_slot(self) -> int:
-        # Connections whose slots are equal by chance wait for each other, and the sums stay right.
+        # The process number differs between the connections of one server, without a register of slots. Connections
+        # whose slots are equal by chance wait for each other, and the sums stay right.
         return 1 + self._session.backend_pid % TALLY_SLOTS
 
     def allow(self, steps: int | None) -> None:
@@ -79,7 +80,7 @@ class PostgresEngine:
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         if self._left is not None or self._is_bounded:
-            # The bound of the whole work is tighter. If it is exceeded, the work runs again without it.
+            # As in `SqliteEngine.within`.
             return work()
         # With a savepoint: the statement that is cancelled must not end the transaction of the work.
         self._queue("SAVEPOINT bounded")
@@ -88,7 +89,7 @@ class PostgresEngine:
         try:
             result = work()
         except OverBudgetError:
-            self._script("ROLLBACK TO SAVEPOINT bounded")
+            self._script("ROLLBACK TO SAVEPOINT bounded")  # it also restores the time limit
             self._forget_locks()  # it releases those of the work
             return None
         finally:
@@ -298,7 +299,7 @@ class PostgresEngine:
         changes = [
             (item_no * STATES + number, " ".join(sorted(tokens))) for (item_no, number), tokens in documents.items()
         ]
-        # In ascending order, so that processes that index the same items do not wait for each other.
+        # In ascending order, so that processes that index the same items do not deadlock.
         changes.sort()
         self.run_many("DELETE FROM word WHERE document = ?", [(document,) for document, text in changes if not text])
         if changes:  # an edit may leave all tokens as they are

@@ -38,7 +38,8 @@ _ADVICE = {
     "XX": "it is damaged or the server has an error; look at the log of the server",
     "58": "the server cannot use its disk; look at the log of the server",
 }
-# Parts of the server's text -> SQLSTATE, for connections that could not be opened.
+# Parts of the server's text -> SQLSTATE, for connections that could not be opened. The first match counts. A server
+# that writes in another language matches none, and its errors get the advice `UNREACHABLE`.
 _TEXTS = {
     "password authentication failed": "28P01",
     "no password supplied": "28P01",
@@ -63,7 +64,8 @@ _TRANSIENT = {
     "23505": "unique",
     **dict.fromkeys(("57P01", "57P02", "57P03", "25P03", "53300"), _LOST),
 }
-# What a new attempt to connect may find gone. A server that was just promoted may still be read-only.
+# What a new attempt to connect may find gone; "": no server has answered. A server that was just promoted may still be
+# read-only.
 _PASSING = {"", "57P03", "57P01", "57P02", "53300", "25006"}
 
 

@@ -27,7 +27,9 @@ _Key = tuple[str, tuple[int, ...] | None]  # a statement and the types of its pa
 # Sends one message that has one result; the key of the statement if the message prepares it.
 _Call = tuple[Callable[[], None], _Key | None]
 
-_PREPARED = 500  # statements that a connection keeps prepared; works use about 300
+# Statements that a connection keeps prepared. Works use about 300. Beyond the bound all are dropped at once: that is
+# rare, and a list of the last uses would cost every statement. Each takes memory of the server.
+_PREPARED = 500
 # The array of a type, its number and that of its elements (pg_type.dat of PostgreSQL).
 _ARRAYS: dict[type, tuple[str, int, int]] = {
     int: ("bigint", 1016, 20),
@@ -70,6 +72,7 @@ class PostgresPipeline:
             if prepares is None:
                 results.append(result)
             else:
+                # A statement stays prepared, whatever becomes of the others and of the transaction.
                 self._names[prepares] = new[prepares]
         return results
 
@@ -90,7 +93,7 @@ class PostgresPipeline:
         yield partial(server.send_query_prepared, name, values, formats, Format.BINARY), None
 
     def _exchange(self, calls: Sequence[Callable[[], None]]) -> list[PGresult]:
-        """Calls what sends something, and returns the result of each call."""
+        """Calls functions that send one message each, and returns the result of each call."""
         server = self.connection.pgconn
         results: list[PGresult] = []
         try:

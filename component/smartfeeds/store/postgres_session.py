@@ -38,21 +38,25 @@ _NETWORK: dict[str, Any] = {
 # after them try again.
 RECONNECT_S = 5.0
 _PAUSES = Backoff(first_s=0.05, longest_s=1.0)
-OLDEST_VERSION = 140_000
-# A process that hangs in a transaction must not keep the rows of feeds locked for the other processes.
+OLDEST_VERSION = 140_000  # as docs/postgres.md promises
+# A process that hangs in a transaction must not keep the rows of feeds locked for the other processes. A wait for a
+# lock is longer, so those that wait for such a process get the lock, and do not fail.
 IDLE_IN_TRANSACTION_MS = 15_000
 LOCK_TIMEOUT_MS = 20_000
 # Plans that were made while a table was nearly empty may read it as a whole. They stay until the server gathers
 # statistics, a minute later by default. So they are made again after these numbers of round trips.
 PLANNED_AGAIN = frozenset(4**power for power in range(3, 9))
 _SETTINGS = {
+    # What is left is a scan of an index in its order, which ends with the LIMIT of a page. A bitmap has no order, so it
+    # would be read whole and sorted.
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_sort": "off",
     # Joins look rows up by their keys. These two read a whole index of nodes or items if the statistics are misleading.
     "enable_mergejoin": "off",
     "enable_hashjoin": "off",
-    "jit": "off",
+    "jit": "off",  # compiling takes longer than a statement of the store runs
+    # One plan for a statement, whatever its parameters. By default the first five runs are planned anew each.
     "plan_cache_mode": "force_generic_plan",
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
     "lock_timeout": str(LOCK_TIMEOUT_MS),
@@ -128,6 +132,7 @@ class PostgresSession:
     @property
     def has_failed(self) -> bool:
         """Whether the connection is lost, or the server refuses statements until the transaction ends."""
+        # A connection that was lost while its transaction waits in the queue is opened again by the first statement.
         is_lost = not self.is_open and (self._is_begun or not self._queue)
         return is_lost or (self.is_open and self.connection.info.transaction_status is TransactionStatus.INERROR)
 
@@ -160,7 +165,7 @@ class PostgresSession:
         connection = connect(
             self.address,
             "smartfeeds",
-            autocommit=True,
+            autocommit=True,  # BEGIN is a statement of the queue, so it costs no round trip of its own
             client_encoding="utf8",
         )
         version = connection.info.server_version
@@ -200,6 +205,7 @@ class PostgresSession:
         """Ends a transaction without changes. The response is read before the next transaction, so that no read waits
         for the round trip (PG-049). Raises psycopg.OperationalError.
         """
+        # Below psycopg's `execute`, which waits for the response.
         connection = self.connection.pgconn
         connection.send_query(b"ROLLBACK")
         with self.answers:
@@ -318,6 +324,8 @@ class PostgresSession:
             raise psycopg.OperationalError("the connection is closed")
         self._trips.inc()
         with self.answers:
+            # Without parameters psycopg uses the simple protocol, which takes several statements; a prepared statement
+            # is a single one.
             self.connection.execute(script.encode(), prepare=False)
 
 

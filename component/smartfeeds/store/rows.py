@@ -1,4 +1,8 @@
-"""Functions from rows of the SQL store to values of `core.model` and back."""
+"""Functions from rows of the SQL store to values of `core.model` and back.
+
+A row may be damaged: the disk or another program has changed it. A damaged item is read without its content, other
+damaged rows raise StoreError or are left out of lists (docs/decisions.md, section 4, "Damaged items").
+"""
 
 import hashlib
 import json
@@ -56,7 +60,7 @@ CORRUPT = "corrupt; stop the service, keep a copy of the file and restore a back
 _CHANGE, _NOTIFY = ITEM_COLUMNS.index("change"), ITEM_COLUMNS.index("notify")
 _LEFT = Item._fields.index("left")
 _LOW = 0xFFFF_FFFF
-_new = tuple.__new__
+_new = tuple.__new__  # makes a named tuple by a call of C
 _STATE = Subscription._fields.index("state") - 1
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 _KINDS = {kind.value: kind for kind in NodeKind}
@@ -183,7 +187,9 @@ def to_node_row(row: Row) -> NodeRow:
 def to_items(rows: Iterable[Row]) -> list[Item]:
     """Items from the columns ITEM."""
     # Names for all columns, because pages make fifty items at a time: a call with slices of the row takes 18 to 30 us
-    # for them, this one 10 us. The checksums of 50 KB take 30 us. `Item(...)` would be a Python function for each.
+    # for them, this one 10 us. The checksums of 50 KB take 30 us. `Item(...)` would be a Python function for each. The
+    # condition is `checksum` without its calls; `sync` (c) was not read if it is None, and then only the low half
+    # counts.
     return [
         _new(
             Item,
@@ -215,6 +221,7 @@ def to_items(rows: Iterable[Row]) -> list[Item]:
 
 def to_brief_items(rows: Iterable[Row]) -> list[Item]:
     """Items from the columns ITEM_BRIEF."""
+    # `_new` sets the fields that were not read to their defaults. `to_items` makes the damaged ones.
     return [
         _new(
             Item, (n, name, created, modified, payload, by, change == DELETED, 1, False, 0, 0, a, 0, None, False, False)
@@ -289,6 +296,7 @@ def _is_view(text: str) -> bool:
     return True
 
 
+# The cache of the next two functions is what logs a row once, and again after many other rows.
 @lru_cache(_KNOWN_OPTIONS)
 def _log_damaged(sub_no: int, jid: str) -> None:
     """Logs a damaged subscription once."""

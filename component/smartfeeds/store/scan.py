@@ -146,6 +146,7 @@ class Scan:
 
         places = self._lists.get((order, hides))
         if places is None:
+            # The lowest bits: the item is deleted; its present version matches.
             in_view = [place for place, state in enumerate(self._states) if (state & 3 == 2 if hides else state)]
             if order is not Order.MODIFIED:
                 in_view.sort(key=edge)

@@ -25,6 +25,7 @@ REMEMBERED = 1_024  # counts; a view may hold some kilobytes of text
 class FeedMoment:
     """A state of a feed: its newest change, number of items, newest creation date, and configuration.
 
+    A count is valid for one moment, which is read from the database. So changes by other processes invalidate it, too.
     The configuration matters because publishers count as authors if they are shown.
     """
 
@@ -50,6 +51,7 @@ class Counts:
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, View], tuple[FeedMoment, int]] = OrderedDict()
+        # Several steps on one entry, in the threads of all reading connections. It is held for dictionary calls only.
         self._lock = Lock()
 
     def get(self, node_no: int, view: View) -> tuple[FeedMoment, int] | None:

@@ -27,7 +27,7 @@ from smartfeeds.store.versions import with_version
 # ANYTHING instead: reading 60 KB of HTML takes 20 ms, and somebody who edits such an item again and again would take
 # most of the time of the writing connection.
 REPLACED_BYTES = 8_192
-_INDEX_CHUNK = 500
+_INDEX_CHUNK = 500  # items that a step of `index_node` has in memory, and the parameters of its statements
 
 # The tokens of versions, by item_no and number.
 Documents = dict[tuple[int, int], frozenset[str]]
@@ -60,7 +60,7 @@ class ItemWrites(FileWrites, ItemReads):
         old: Item | None = None
         live = int(not item.deleted)
         if item.left or item.damaged:
-            item = item._replace(left=False, damaged=False)  # made of an item that was read
+            item = item._replace(left=False, damaged=False)  # derived from an item that was read, and now a new version
         if item.item_no:
             old = self._replace(row, item)
             live -= int(not old.deleted)
@@ -80,7 +80,7 @@ class ItemWrites(FileWrites, ItemReads):
         self._unindex_from(row, item)
         # What was looked up ahead and has changed is looked up again.
         ahead = self._ahead
-        ahead.groups.clear()  # its key may be new
+        ahead.groups.clear()  # all of them: the item joins the group of its new key, and leaves that of its former one
         ahead.by_id.pop((node_no, item.id), None)
         ahead.by_sync.pop((node_no, item.sync_id), None)
         if old is not None:
@@ -125,7 +125,7 @@ class ItemWrites(FileWrites, ItemReads):
 
     def _texts(self, item_no: int) -> Row:
         row = self.db.row("SELECT id, publisher, sync_id, checksum FROM item WHERE item_no = ?", (item_no,))
-        assert row is not None
+        assert row is not None  # the caller has read the item in this transaction
         return row
 
     def forget_versions(self, node_no: int, item: Item) -> None:
@@ -163,6 +163,8 @@ class ItemWrites(FileWrites, ItemReads):
         if row.indexed_no < 0:  # UNREAD, without a call for each publish
             return
         row.stale = True
+        # An import has the dates of its source, and sync data may change under the former key: such an item lies in the
+        # part that the index has read, which therefore ends before it now.
         if (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no):
             row.indexed_us, row.indexed_no = item.modified_us, item.item_no - 1
 

@@ -24,7 +24,7 @@ INDEX_ITEM_BYTES = 1_024
 SCAN_ITEM_BYTES = 512
 SELECT_ITEM = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND"
 _LIVE = f"change < {DELETED}"
-_FETCHED = 500  # items of a scan in one statement
+_FETCHED = 500  # items of a scan in one statement, which has a parameter for each
 _END_ITEMS = 2  # of a group that is read with a page: nearly every key has one item
 
 
@@ -48,7 +48,7 @@ class ItemReads(NodeReads):
 
     def __init__(self, db: Engine) -> None:
         super().__init__(db)
-        self._reads_ends = db.is_far
+        self._reads_ends = db.is_far  # whether a page also reads what its cursors count (`_rows_and_ends`)
         # The scans that are complete in this snapshot, by their node and the filters of their view.
         self._scans: dict[tuple[int, Filters], Scan] = {}
 
@@ -210,6 +210,7 @@ class ItemReads(NodeReads):
         if not view.filtered and before is None:
             return row.node.live if view.hides_tombstones else row.node.total
         query = self._query(row, view, None, before)
+        # These conditions name columns of the item, so the rows of the index alone cannot be counted.
         whole = row.index is not IndexState.CURRENT or view.hides_tombstones
         return self.number(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
 
@@ -280,6 +281,8 @@ class ItemReads(NodeReads):
         if more:
             scan.reach = len(items) * 5 // 4 + 1
             return False
+        # The scan agrees with this snapshot: a publisher is a facet only if it is shown, and an item that was added
+        # before the end of the scan, or removed, changes the number.
         if scan.publishers is not publishers or scan.judged != row.node.total:
             return None
         self._scans[node_no, scan.view.filters] = scan
@@ -292,7 +295,7 @@ class ItemReads(NodeReads):
         histories: dict[int, int] = {}
         indexed = {item.item_no: item for item in items if (item.modified_us, item.item_no) <= index_end}
         others = {item.item_no: item for item in items if item.item_no not in indexed}
-        # Of an item that the index has read, the present version is one of the states.
+        # Of an item that the index has read, the present version is one of the states: bit 0 alone is no history.
         for part, least in ((indexed, 1), (others, 0)):
             if not part:
                 continue

@@ -51,6 +51,8 @@ def item_above(order: Order) -> str:
 # The marks of held events never are behind: their number is that of the absent subscribers, and the return of a
 # subscriber starts their delivery. The look for consumers that are behind would read all of them again and again.
 LOOKED_FOR = f"substr(consumer, 1, {len(HELD) + 1}) <> '{HELD}:'"
+# Marks that are behind already are not written again: a publish to a feed with many slow consumers changes no row of
+# theirs, and needs no lock of them.
 FALL_BEHIND = (
     f"UPDATE mark SET behind = 1 WHERE behind = 0 AND node_no = ? AND {LOOKED_FOR}"
     f" AND CASE ord WHEN 'modified' THEN {item_above(Order.MODIFIED)} ELSE {item_above(Order.CREATED)} END"
@@ -68,6 +70,8 @@ class NodeReads(TallyReads):
 
     def __init__(self, db: Engine) -> None:
         super().__init__(db)
+        # Rows of nodes by number, and the live ones by name too. Both end with the transaction, so no change by another
+        # process makes them wrong: a read has one snapshot, and a write has locked them.
         self._cache: dict[int, NodeRow] = {}
         self._names: dict[str, NodeRow] = {}
         self._ahead = LookedAhead()
@@ -101,7 +105,7 @@ class NodeReads(TallyReads):
         self._names.clear()
         if self._ahead.is_filled:
             self._ahead.clear()
-        self._ahead.blocks_version = None
+        self._ahead.blocks_version = None  # `ReadTx.blocks_version` sets it, but not `is_filled`
         for known in (self.accesses, self.shared_accesses, self.admitted, self.pushed, self.sums):
             known.clear()
         self._last_item = None
@@ -122,6 +126,7 @@ class NodeReads(TallyReads):
         if values is None:
             return None
         row = to_node_row(values)
+        # A row that is known may have changes that are not written yet.
         known = self._cache.setdefault(row.node.node_no, row)
         if known.node.state is NodeState.LIVE:
             self._names[known.node.name] = known
@@ -219,7 +224,7 @@ class NodeWrites(TallyWrites, NodeReads):
 
     def __init__(self, db: Engine) -> None:
         super().__init__(db)
-        self._lock = db.for_update
+        self._lock = db.for_update  # each node that a writing transaction reads is locked until its end
         self._dirty: set[int] = set()
         self._published: set[int] = set()  # nodes with new versions of items, whose marks may be behind now
         # Whether a consumer at a key may be behind, by node, order and key (`PushWrites._may_be_behind`).
@@ -232,6 +237,7 @@ class NodeWrites(TallyWrites, NodeReads):
         self._settle_tallies()
 
     def _settle_nodes(self) -> None:
+        # Both in the order of the locks (PG-039).
         if self._published:
             self.db.run_many(FALL_BEHIND, [(node_no,) for node_no in sorted(self._published)])
             self._published.clear()

@@ -312,6 +312,8 @@ class PeopleWrites(NodeWrites, PeopleReads):
 
         The audience number increases, for a new subscription by 1.
         """
+        # A smaller step for a new one: it is behind all others, so full pages of subscriptions stay cached
+        # (`push.audience.AudienceCache`).
         row = self._more_audience(subscription.node_no, AUDIENCE_CHANGE if subscription.sub_no else 1)
         added = int(subscription.state is SubscriptionState.SUBSCRIBED)
         bare = subscription.jid.partition("/")[0]
@@ -341,6 +343,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
         row.subscribed -= int(old.state is SubscriptionState.SUBSCRIBED)
         self.db.run(SUBSCRIPTION.delete, (sub_no,))
         held = held_consumer(old.node_no, sub_no)
+        # Otherwise its mark would stay in the backlog: nothing looks it up without the subscription.
         self.db.run_many(MARK.delete, [(held.node_no, order.value, held.name) for order in Order])
         self.add_tallies(SUBSCRIPTIONS_BY.names_of(old.jid.partition("/")[0]), -1)
 

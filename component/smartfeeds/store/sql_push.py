@@ -87,7 +87,8 @@ _CONSUMERS_OF_NODE = (
     f"{_CONSUMERS} WHERE m.node_no = ? AND (m.ord, m.consumer) > (?, ?) ORDER BY m.ord, m.consumer LIMIT ?"
 )
 
-# The rows that belong to a node, in the order in which they are removed. The words of items are removed with them.
+# The rows that belong to a node, in the order in which they are removed: a row before the row that it refers to. The
+# words of items are removed with them.
 _BELONGINGS = (FACET, FILE_USE, FILE, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, PURGE, MARK, FAILURE, BATCH, REQUEST_FORM)
 
 
@@ -129,7 +130,7 @@ class PushReads(NodeReads):
         """Returns what all consumers still have to receive. It reads each mark of the store once."""
         self.settle()
         unpushed, followers = self.db.row(_UNPUSHED), self.db.row(_FOLLOWERS_BEHIND)
-        assert unpushed is not None
+        assert unpushed is not None  # a count always has a row
         assert followers is not None
         return Backlog(*unpushed, *followers)
 
@@ -283,6 +284,7 @@ class PushWrites(NodeWrites, PushReads):
         if node.state is not NodeState.DELETED:
             raise StoreError(f"node {node_no} is not deleted")
         self.changes += 1
+        # The statements below do not change the rows in memory.
         self.settle()
         self.forget()
         for table in _BELONGINGS:

@@ -13,8 +13,8 @@ class Table:
     """A table with the columns `key`, `values` and `parent`, separated by commas.
 
     Parameters of the statements are in the order of `columns`. `add` leaves out the key, which the database assigns;
-    `value_columns` are its columns.
-    `update` has the key last and leaves out the parent: SQLite checks a foreign key that is set, even to its old value.
+    `value_columns` are its columns. `update` has the key last and leaves out the parent: SQLite checks a foreign key
+    that is set, even to its old value.
     """
 
     __slots__ = ("add", "columns", "delete", "insert", "key", "name", "replace", "select", "update", "value_columns")

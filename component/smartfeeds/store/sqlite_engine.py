@@ -1,4 +1,8 @@
-"""The SQLite engine of the SQL store: statements, full text (FTS5), and error messages for the operator."""
+"""The SQLite engine of the SQL store: statements, full text (FTS5), and error messages for the operator.
+
+A statement costs microseconds and no round trip here, so the engine looks ahead only where one statement answers a
+whole group. Inserts wait, so that one statement adds many rows.
+"""
 
 import json
 import os
@@ -20,7 +24,8 @@ from smartfeeds.store.rows import CORRUPT, STATES, placeholders, prefixed
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE, NODE_ROW, Table
 from smartfeeds.store.sql_tallies import BLOCKS, limiting_counts
 
-STATEMENT_STEPS = 50  # cost of a call from Python, as a number of instructions
+# The cost of a call from Python, as a number of instructions: thousands of short statements are not free either.
+STATEMENT_STEPS = 50
 FEW_DOCUMENTS = 1_000  # to look up and sort the items of so many documents takes 20 ms
 TICK_STEPS = 1_000  # small enough to stop soon, large enough to make the callback cheap
 
@@ -133,7 +138,7 @@ class SqliteEngine:
         self._connection = connection
         self._cursor = connection.cursor()
         self._path = path
-        self._left: int | None = None
+        self._left: int | None = None  # of the steps that `allow` permits; None without a bound
         # Rows to insert, by INSERT statement. `_send` inserts them before the next statement and the commit, nodes
         # first because other rows refer to nodes. After an error they stay, so that the commit fails too.
         self._new: dict[str, list[Sequence[object]]] = {}
@@ -155,7 +160,8 @@ class SqliteEngine:
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         if self._left is not None:
-            # The bound of the whole work is tighter. If it is exceeded, the work runs again without it.
+            # The bound of the whole work holds instead. If it is exceeded, the work runs again on a connection without
+            # that bound, and gets this one.
             return work()
         self.allow(steps)
         try:
@@ -171,14 +177,11 @@ class SqliteEngine:
         self._left -= TICK_STEPS
         return self._left < 0
 
-    # Cursors are always read to their end. An open cursor would keep its snapshot, and the write-ahead log could not
-    # shrink.
-
     def database_state(self) -> DatabaseState | None:
         return None
 
     def _send(self) -> None:
-        """Stores the rows that wait."""
+        """Stores the rows that wait, those of nodes first."""
         for sql in sorted(self._new, key=NODE.insert.__ne__):
             self._insert(sql, self._new[sql])
         self._new.clear()
@@ -203,6 +206,8 @@ class SqliteEngine:
             if self._left < 0:
                 raise OverBudgetError
         try:
+            # All rows: a cursor that is not read to its end would keep its snapshot, and the write-ahead log could not
+            # shrink.
             return self._cursor.execute(sql, params).fetchall()
         except DATABASE_ERRORS as error:
             if self._left is not None and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
@@ -308,7 +313,7 @@ class SqliteEngine:
         if key is None:
             self.run(table.add, values)
             key = self._cursor.lastrowid
-            assert key is not None
+            assert key is not None  # only before the first INSERT of a cursor
         else:
             key += 1
             rows = self._new.setdefault(table.insert, [])
@@ -319,7 +324,7 @@ class SqliteEngine:
         return key
 
     def add_many(self, table: Table, rows: Sequence[Sequence[object]]) -> None:
-        self._keys.pop(table.name, None)
+        self._keys.pop(table.name, None)  # SQLite assigns these keys, so `add` asks it again for the next one
         self.run_many(table.add, rows)
 
     def insert(self, table: Table, values: Sequence[object]) -> None:
@@ -344,6 +349,8 @@ class SqliteEngine:
         return [*first, (" AND ".join(text for text, _ in bounds), [key_us for _, key_us in bounds]), *last]
 
     def begin(self) -> None:
+        # Waits for the lock of writers now. A deferred transaction that has read fails with SQLITE_BUSY at its first
+        # change, without a wait, if another process has written meanwhile (sqlite.org/lang_transaction.html, 2.1).
         self.run("BEGIN IMMEDIATE")
 
     def begin_read(self) -> None:

@@ -23,7 +23,9 @@ from smartfeeds.store.engine import OverBudgetError
 # The cost of a work before its time is known: less than any work takes, and enough for senders of equal cost to
 # alternate.
 ADVANCE_S = 1e-5
-REMEMBERED = 4_096  # senders whose time is remembered while none of their works waits
+# Senders whose time is remembered while none of their works waits. A forgotten sender loses only its debt: it starts at
+# the cost of the sender that was served last.
+REMEMBERED = 4_096
 
 
 class _Call(Work):

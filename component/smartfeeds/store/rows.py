@@ -102,6 +102,11 @@ def placeholders(values: Sized) -> str:
     return ", ".join("?" * len(values))
 
 
+def end_of_prefix(prefix: str) -> str:
+    """The text behind all texts that begin with a prefix: with it, these texts are one range of an index."""
+    return f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"
+
+
 def prefixed(columns: str, alias: str) -> str:
     """The columns of a list, each with the alias of its table."""
     return ", ".join(name if name == "NULL" else f"{alias}.{name}" for name in columns.split(", "))

@@ -8,7 +8,7 @@ from smartfeeds.core.access import KEPT_OUT
 from smartfeeds.core.model import Node
 from smartfeeds.core.node_place import NodePlace
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import prefixed
+from smartfeeds.store.rows import end_of_prefix, prefixed
 from smartfeeds.store.sql_nodes import LISTED, NodeReads
 from smartfeeds.store.sql_tables import LOOK_UP_EACH, NODE_COLUMNS
 
@@ -44,11 +44,6 @@ def _listed_statements(*, bounded: bool, newest: bool) -> tuple[str, str]:
     )
 
 
-def _end_of(prefix: str) -> str:
-    """Returns the text behind all texts that begin with a prefix."""
-    return f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"
-
-
 class NodeLists(NodeReads):
     """The part of ReadTx for lists of nodes."""
 
@@ -70,7 +65,7 @@ class NodeLists(NodeReads):
         """
         names = "SELECT name, creator FROM node WHERE state = 'live' AND name >= ? AND name < ? ORDER BY name LIMIT ?"
         statement = " UNION ALL ".join([f"SELECT * FROM ({names}) AS part"] * len(prefixes))
-        params = [value for prefix in prefixes for value in (prefix, _end_of(prefix), limit)]
+        params = [value for prefix in prefixes for value in (prefix, end_of_prefix(prefix), limit)]
         rows = self.db.rows(statement, params)
         return [[(row[0], row[1]) for row in rows if row[0].startswith(prefix)] for prefix in prefixes]
 

@@ -50,11 +50,11 @@ def item_above(order: Order) -> str:
 
 # The marks of held events never are behind: their number is that of the absent subscribers, and the return of a
 # subscriber starts their delivery. The look for consumers that are behind would read all of them again and again.
-LOOKED_FOR = f"substr(consumer, 1, {len(HELD) + 1}) <> '{HELD}:'"
+_IS_NOT_HELD = f"substr(consumer, 1, {len(HELD) + 1}) <> '{HELD}:'"
 # Marks that are behind already are not written again: a publish to a feed with many slow consumers changes no row of
 # theirs, and needs no lock of them.
 FALL_BEHIND = (
-    f"UPDATE mark SET behind = 1 WHERE behind = 0 AND node_no = ? AND {LOOKED_FOR}"
+    f"UPDATE mark SET behind = 1 WHERE behind = 0 AND node_no = ? AND {_IS_NOT_HELD}"
     f" AND CASE ord WHEN 'modified' THEN {item_above(Order.MODIFIED)} ELSE {item_above(Order.CREATED)} END"
 )
 BY_NO = f"SELECT {NODE_ROW} FROM node WHERE node_no = ?"
@@ -269,7 +269,7 @@ class NodeWrites(TallyWrites, NodeReads):
     def _edit(self, node_no: int) -> NodeRow:
         """The row of a node that is about to change. Raises StoreError if there is no such node."""
         self.changes += 1
-        row = self._cache.get(node_no) or self._row(node_no)
+        row = self._cache.get(node_no) or self._row(node_no)  # most nodes are known: no call for each publish
         if row is None:
             raise StoreError(f"there is no node number {node_no}")
         self._dirty.add(node_no)

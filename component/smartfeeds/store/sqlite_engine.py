@@ -20,7 +20,7 @@ from smartfeeds.core.view import MARKS
 from smartfeeds.errors import StoreError
 from smartfeeds.store.database_state import DatabaseState
 from smartfeeds.store.engine import AheadRows, Direction, OverBudgetError, Row, T
-from smartfeeds.store.rows import CORRUPT, STATES, placeholders, prefixed
+from smartfeeds.store.rows import CORRUPT, STATES, end_of_prefix, placeholders, prefixed
 from smartfeeds.store.sql_tables import ITEM_ROW, NODE, NODE_ROW, Table
 from smartfeeds.store.sql_tallies import BLOCKS, limiting_counts
 
@@ -69,7 +69,7 @@ _SUMS = "SELECT name, sum(value) FROM tally WHERE name IN (SELECT value FROM jso
 # The names that a new node cannot have, because there is a redirect, or that need a look at the nodes named like views.
 _BEHIND = [
     "EXISTS (SELECT 1 FROM node n WHERE n.state = 'live'"  # noqa: S608 - constants
-    f" AND n.name >= t.value || '{mark}' AND n.name < t.value || '{mark[:-1]}{chr(ord(mark[-1]) + 1)}')"
+    f" AND n.name >= t.value || '{mark}' AND n.name < t.value || '{end_of_prefix(mark)}')"
     for mark in MARKS
 ]
 _USED = (

@@ -234,7 +234,8 @@ def _read_order(
 def _change(
     tx: ReadTx, context: Context, node: Node, order: Order, item: Item, cursor: str, views: Mapping[str, View]
 ) -> PushedChange:
-    # Subscribers of the bare node get a deletion as a retraction, so every change is in its view.
+    # Subscribers of the bare node get a deletion as a retraction, so every change is in its view. An item is shown in
+    # few forms, and each is made once.
     smart = {text: view for text, view in views.items() if view.smart}
     standings = dict(zip(smart, tx.standings(node.node_no, item, list(smart.values())), strict=True))
     forms: dict[tuple[bool, bool], Item] = {}

@@ -7,7 +7,8 @@ cannot disagree with `core.text.words`, and a search reads the postings of its o
 from smartfeeds.core.view import Traits
 from smartfeeds.store.rows import digest
 
-_TOKEN_LIMIT = 32  # longer words, and words with other characters, are replaced by a digest
+# Longer words, and words with other characters, are replaced by a digest, which has this length in hexadecimal digits.
+_TOKEN_LIMIT = 32
 
 
 def index_tokens(node_no: int, traits: Traits, digests: dict[str, bytes]) -> frozenset[str]:

@@ -44,7 +44,8 @@ _NEW, _EDITED, DELETED = CHANGES.values()
 # How many versions of an item the filter index tells apart. They are numbered from 0, the oldest, to the present one.
 # Version n is the document `item_no * STATES + n`; documents of past versions are never written again. In
 # `facet.states`, whose rows every edit moves anyway, bit 0 is the present version, bit 1 the one before, and so on.
-# Bits must fit a signed 64-bit integer.
+# Bits must fit a signed 64-bit integer. More versions would leave fewer needless tombstones (`store.versions`), but an
+# edit reads the documents of all versions of its item.
 STATES = 32
 
 # The position of an empty filter index: before every item.
@@ -333,5 +334,6 @@ def change_no(item: Item) -> int:
 
 
 def digest(text: str) -> bytes:
-    """A facet or word in a bounded number of bytes; equal texts, and only they, have equal digests."""
+    """A facet or word in a bounded number of bytes; equal texts, and only they, have equal digests: 128 bits make a
+    collision improbable below 2**64 texts."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

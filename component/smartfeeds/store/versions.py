@@ -55,7 +55,7 @@ def _past_states(
     A version is not remembered if the next version or a past version contains all of its tokens. If there are too many
     versions, all past versions are joined into one. If their text is too long, the joined version is ANYTHING.
     """
-    present = max(documents)
+    present = max(documents)  # an item with states has a document of each version (`index_tokens` of a facet, at least)
     present_tokens = frozenset(documents[present].split())
     if present_tokens <= tokens or states.get(WILDCARD, 0) > 1 or contains_text_of(documents, present_tokens):
         past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}

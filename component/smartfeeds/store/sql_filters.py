@@ -194,6 +194,7 @@ def _one_state(
         tables.append(f"facet {name}")
         query.add(f"{name}.node_no = ?", node_no)
         query.add(*_one_of(f"{name}.facet", facets))
+        # With the two columns above the whole primary key: one look-up for each value.
         query.add(f"{name}.modified_us = {row}.modified_us AND {name}.item_no = {row}.item_no")
     shared = " & ".join([*states, *(f"x{number}.states" for number in range(len(filters)))])
     query.add(f"({shared}) & 1 <> 0" if present else f"({shared}) <> 0")

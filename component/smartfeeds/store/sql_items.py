@@ -176,7 +176,8 @@ class ItemReads(NodeReads):
             rows.reverse()
         items = to_items([row[1:] for row in rows])
         if self._reads_ends and items:
-            # The cursors of a page count the items with its first and its last key.
+            # The cursors of a page count the items with its first and its last key. With a round trip of its own: to
+            # read them together, as `_rows_and_ends` does, would run the query of the filters twice.
             ends = {getattr(item, KEYS[page.view.order]) for item in (items[0], items[-1])}
             groups = self.db.rows_of([_group_of(node_no, page.view.order, key_us, _END_ITEMS) for key_us in ends])
             for key_us, group in zip(ends, groups, strict=True):

@@ -1,4 +1,4 @@
-"""Affiliations: an entity's own, and the owner's list (XEP-0060 5.7, 8.9; xep-map 84 to 92)."""
+"""Lists and changes affiliations: an entity's own, and the owner's list (XEP-0060 5.7, 8.9; xep-map 84 to 92)."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial

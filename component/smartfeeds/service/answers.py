@@ -30,7 +30,7 @@ def check_applied(answer: Answer, *, ends: bool = False) -> None:
     if answer.affiliations is not None:
         jid = answer.affiliations.entries[0].jid
         raise FeedError(Condition.CONFLICT, f"{jid} is the last owner of the node; add another owner first")
-    assert answer.subscriptions is not None
+    assert answer.subscriptions is not None  # one of both lists is set
     jid = answer.subscriptions.entries[0].jid
     if ends:
         raise FeedError(Condition.ITEM_NOT_FOUND, f"{jid} has no subscription to this node")

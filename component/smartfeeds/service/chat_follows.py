@@ -70,7 +70,7 @@ def follow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> Follow 
             return answer
         last = answer.last
     row = tx.subscription(node_no, jid, view, now_us=context.now_us)
-    assert row is not None
+    assert row is not None  # `subscribe` has stored it, or it was pending before
     options = {**row.options, CHAT: CHAT_ONLY if before is None else before.options.get(CHAT, CHAT_TOO)}
     tx.put_subscription(row._replace(options=options))
     consumer = consumer_of(node_no, jid)

@@ -109,7 +109,7 @@ def status_of(tx: ReadTx, context: Context, row: ConsumerRow) -> ConsumerStatus:
     """Returns a consumer with what it still has to receive."""
     node_no = row.consumer.node_no
     node = tx.node_by_no(node_no)
-    assert node is not None
+    assert node is not None  # the rows of a node go before the node
     waiting, oldest_us = waiting_items(tx, node_no, row.order, row.mark)
     if oldest_us is None and row.consumer.name == PUSH and row.order is Order.MODIFIED:
         # Events of the node itself, such as its deletion, are no items.

@@ -38,8 +38,8 @@ class Policy:
     """The operator's settings.
 
     `creators`, `contacts` and `admins` hold addresses, the first two also domains or `*`. `restarts`: a process manager
-    starts the service again when it exits for a restart. `of_features` are the
-    settings of features, by their type (`find`).
+    starts the service again when it exits for a restart. `of_features` are the settings of features, by their type
+    (`find`).
     """
 
     domain: str

@@ -139,7 +139,7 @@ async def _finish_with(awaited: Awaitable[object], finish: Finish) -> None:
     except asyncio.CancelledError as error:  # the caller is gone, or the process ends
         finish(None, error)
         raise
-    except Exception as error:  # noqa: BLE001  `finish` tells it as its kind demands
+    except Exception as error:  # noqa: BLE001 - `finish` decides what each error becomes on its wire
         finish(None, error)
     else:
         finish(answer, None)
@@ -289,7 +289,8 @@ class FeedService:
             self.damage_log.write(context.damaged)
 
     def note_changes(self, node_nos: Collection[int]) -> None:
-        """Calls `on_change` soon, after the answers to the writes of this commit."""
+        """Calls `on_change` in the next iteration of the event loop: deliveries begin after the answers to the writes
+        of this commit, and once for all of them."""
         if not self._changed:
             asyncio.get_running_loop().call_soon(self._announce)
         self._changed.update(node_nos)
@@ -385,6 +386,7 @@ class _Write(Work):
         try:
             result = step(tx, context)
         except OverdueItems as overdue:
+            # Raised and not returned: the step runs again from its beginning.
             raise self._again(_then(partial(expire, overdue=overdue), step)) from None
         if type(result) not in _UNFINISHED:
             return result
@@ -467,7 +469,7 @@ class _Kind(NamedTuple):
     publishes: bool
 
 
-@cache
+@cache  # by types, so it is bounded
 def _kind_of(request: type[requests.Request]) -> _Kind:
     """Returns what a type of request looks up. Asked for each request, these questions would be seven calls."""
     return _Kind(

@@ -1,9 +1,9 @@
-"""Documents into nodes: ids and dates kept, what is unchanged left alone (design section 1, `T`; SF-030).
+"""Imports documents into nodes, with the ids and dates of their items (design section 1, `T`; SF-030).
 
-The oldest item comes first, so that an empty feed gets the dates of the document as its created keys; behind newer
-items an old one becomes the next key, and atom:published keeps the true date. Importing a document again changes
-nothing: the same id with the same content is no modification. Sync data is left out: `sync_import` merges it. It only
-says which item of the node an item is, if that has come with its sync data.
+The oldest item comes first, so that an empty feed gets the dates of the document as its created keys. Behind newer
+items an old item gets the next key, and atom:published has its true date. Importing a document again changes nothing:
+the same id with the same content is no modification. Sync data is not imported here (`features.sync_documents`). It only
+identifies the item of the node if that came with its sync data before.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Creating, configuring and deleting nodes (XEP-0060 8.1 to 8.4; xep-map 56 to 83)."""
+"""Creates, configures and deletes nodes, and decides which names are free (XEP-0060 8.1 to 8.4; xep-map 51, 56 to 83).
+
+The exact name of a node takes precedence over the name of a view (D17). So no user may get a node with the name of a
+view of another user's feed, whichever of both is created first.
+"""
 
 import re
 from functools import cache
@@ -91,9 +95,10 @@ def add_node(
     if chosen:
         options = options.apply(chosen, limits)
     creator = actor.bare_text
+    # Both locks end with the transaction. Another process that creates a node would not see this one, and both would
+    # pass the checks. Names that differ only behind a mark may hide each other's views.
     if not trusted:
         tx.lock_quotas(creator)
-    # Names that differ behind a mark only may hide each other's views.
     tx.reserve_name(_MARK.split(name, maxsplit=1)[0])
     is_unused = tx.is_unused(name)
     if not is_unused:
@@ -108,7 +113,7 @@ def add_node(
     return tx.add_node(Node(0, name, kind, creator, context.now_us, options), owner=creator)
 
 
-@cache
+@cache  # for each kind: a process has one value of the limits
 def _initial_options(kind: NodeKind, limits: OptionLimits) -> NodeOptions:
     """The options of a new node without a configuration, which many nodes share."""
     return NodeOptions.initial(kind, limits)

@@ -18,7 +18,7 @@ from smartfeeds.service.requests import AffiliationShown, ResultSet, Subscriptio
 T = TypeVar("T")
 
 FARTHEST = 10_000  # the entries that an index may pass over: they are read
-_NUMBER_DIGITS = 18
+_NUMBER_DIGITS = 18  # of a number that fits into 64 bits in any case
 
 
 @dataclass(frozen=True, slots=True)

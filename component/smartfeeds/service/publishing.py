@@ -59,7 +59,7 @@ FEED_ITEMS = {"0": FEED, PICTURE: f"{{{PICTURE}}}metadata"}
 PURGE_CHUNK = 250  # each takes a third of a millisecond if the filter index has not read it yet
 PURGE_BYTES = 262_144
 PURGE_STEP = 50
-_LIVE = View(sync=True)
+_LIVE = View(sync=True)  # live items, with the sync data that a retraction changes
 REMOVAL_MARKS = "leave out sx:sync deleted, urn:smartfeeds:0 left and at:deleted-entry, or retract the item"
 
 

@@ -1,4 +1,4 @@
-"""Retrieving items: pages of a view, single items, and the positions at which pages start.
+"""Retrieves items: pages of a view, single items, and the positions at which pages start.
 
 Implements XEP-0060 6.5 with XEP-0059 and XEP-0413 (xep-map 184 to 229) and the Smart Feeds pull interface. A page, its
 count and its index come from one snapshot.
@@ -232,6 +232,7 @@ def _read_items(
             rows = tx.slice(node.node_no, Slice(view, step + looks, after, before, newest, offset, window.brief))
         ended = len(rows) < step + looks
         more = rows.pop(0 if newest else -1) if looks and not ended else None
+        # A list, because a generator is a call for each item.
         if view.sync or view.filtered or True in [item.damaged for item in rows]:
             rows = [item_in_view(context, node, view, item) for item in rows]
         items = rows + items if newest else items + rows

@@ -271,7 +271,7 @@ async def read_rows(resource: Resource[E], caller: Caller, most: int, after: str
 
     A page of a list with a filter may be empty although the list continues.
     """
-    assert resource.read is not None
+    assert resource.read is not None  # callers pass lists that are read in pages
 
     async def read(count: int, position: str) -> ListAnswer[E]:
         assert resource.read is not None

@@ -1,4 +1,4 @@
-"""The scans that filtered reads use while the filter index of a node is made (`store.scan`).
+"""Runs the scans that filtered reads use while the filter index of a node is made (`store.scan`).
 
 The readers of a view share one scan. Few scans run at once, because they delay the index that makes them needless. All
 of them have a bound in bytes.

@@ -1,4 +1,4 @@
-"""Subscribing, subscription options, and the owner's list of subscriptions (XEP-0060 5.6, 6.1 to 6.4, 8.8)."""
+"""Begins, changes, lists and ends subscriptions, for subscribers and for owners (XEP-0060 5.6, 6.1 to 6.4, 8.8)."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -363,7 +363,7 @@ def _own_subscription(
 def _quota_error(tx: WriteTx, context: Context, actor: Jid, located: LocatedNode) -> FeedError | None:
     """Returns the error for a further subscription of the user to the view; None if it is within the quotas."""
     bare = actor.bare_text
-    tx.lock_quotas(bare)
+    tx.lock_quotas(bare)  # until the new row is stored: another process must count it
     use = tx.subscriber_use(located.node.node_no, bare, now_us=context.now_us)
     if use.own >= context.policy.subscriptions_per_jid:
         return FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")

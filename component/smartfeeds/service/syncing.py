@@ -46,7 +46,7 @@ _SCHEME = re.compile(r"(?:xmpp:|/)+", re.IGNORECASE)
 _MARKUP = b"<"  # which no endpoint begins with
 
 
-@lru_cache(1_024)
+@lru_cache(1_024)  # every change writes an endpoint, and most changes are by few publishers
 def endpoint(domain: str, publisher: str) -> str:
     """Returns the endpoint of a local change; for an empty `publisher` the endpoint of the service.
 
@@ -56,7 +56,7 @@ def endpoint(domain: str, publisher: str) -> str:
     return name if len(name) <= MAX_ID_BYTES else to_nss(f"{domain}/{hashlib.sha256(publisher.encode()).hexdigest()}")
 
 
-@lru_cache(1_024)
+@lru_cache(1_024)  # a merge asks for every record of every history
 def is_own_endpoint(domain: str, by: str) -> bool:
     """Whether an endpoint belongs to this service, or looks as if it did.
 

@@ -1,7 +1,7 @@
 """Requests and responses: one frozen value for each, the same for every wire.
 
-Each module defines the requests and responses of one subject, and the package exports all of them. Some use cases
-define theirs beside their functions: those of features, `authorization`, `contacts`, `administration` and `admin_*`.
+Each module defines the requests and responses of one subject, and the package exports all of them. Use cases that one
+wire or one feature has define theirs beside their functions, as in `service.authorization`.
 """
 
 from smartfeeds.service.requests.affiliations import AffiliationList as AffiliationList

@@ -195,7 +195,7 @@ class CompatSettings(SettingsSection):
 class Settings(BaseModel):
     """All settings of the service: the sections of the kernel, and those of features by their types."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)  # as `SettingsSection`
 
     component: ComponentSettings
     store: StoreSettings = Field(default_factory=StoreSettings)
@@ -240,6 +240,7 @@ class Settings(BaseModel):
 
 _OF_FEATURES = tuple(section for feature in FEATURES for section in feature.settings())
 _NAMES: Mapping[type[SettingsSection], str] = {section.kind: section.name for section in _OF_FEATURES}
+# mypy takes `tuple[section.kind, ...]`, which is a value here, for the type of a variable.
 _FIELDS: dict[str, Any] = {
     section.name: (tuple[section.kind, ...], ()) if section.repeats else (section.kind, section.kind())  # type: ignore[name-defined]
     for section in _OF_FEATURES

@@ -1,4 +1,8 @@
-"""The type of a feature: a folder of `features/` and one value, which lists the tables and functions of the feature."""
+"""The type of a feature: a folder of `features/` and one value, which lists the tables and functions of the feature.
+
+The kernel loops over these values in `app/` and imports no feature elsewhere (docs/architecture.md, "Features"). What a
+feature brings is typed data: nothing is registered by an import, and nothing is found by the text of its name.
+"""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field

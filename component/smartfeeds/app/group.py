@@ -1,4 +1,7 @@
-"""The group of the processes on one database. Without a feature that joins them, this process is alone."""
+"""The group of processes on one database, as the parts of this process use it: who delivers, connects and answers.
+
+`Group` is that of a process that is alone. A feature may bring another one (docs/scaling.md).
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -86,7 +89,7 @@ def make_group(settings: Settings, service: FeedService, changes: ChangeNotifier
     """Returns the group of the feature that has one. `spawn` starts a task that has a name. Raises ConfigError."""
     makers = [feature.group for feature in FEATURES if feature.group is not None]
     if makers:
-        (make,) = makers
+        (make,) = makers  # at most one feature has a group
         return make(settings, service, changes, spawn)
     if settings.store.is_shared:
         # Nothing would keep a second process from the database, and each item would be sent twice.

@@ -1,4 +1,8 @@
-"""The composition root: builds all parts from the settings, starts them in order and stops them in reverse order."""
+"""The composition root: builds all parts from the settings, starts them in order and stops them in reverse order.
+
+`App.__init__` only connects objects. `App.start` opens what they need, and registers how each step is undone; `stop`
+undoes the steps. Each part is given what it needs; no part looks for another one here.
+"""
 
 import asyncio
 import contextlib
@@ -76,8 +80,8 @@ class App:
     """The running component. `start` and `stop` are called once; `online` is set while the server accepts it.
 
     `clock` returns microseconds since the Unix epoch and may step back; it is the system's if it is None. `on_failure`
-    is called when a part that should never end has ended. Only a restart helps then. `on_stop` is
-    called when an admin stops the service; its parameter is true for a restart.
+    is called when a part that should never end has ended. Only a restart helps then. `on_stop` is called when an admin
+    stops the service; its parameter is true for a restart.
     """
 
     def __init__(
@@ -101,7 +105,7 @@ class App:
         self._draining = False
         self.files = FileFolder(settings.store.files_folder)
         self._indexer = Indexer(self.service.store)
-        self._stack = contextlib.AsyncExitStack()
+        self._stack = contextlib.AsyncExitStack()  # the steps that `stop` undoes; empty if `start` has failed
         domain, policy = settings.component.jid, self.service.policy
         secret = settings.component.reveal_secret()
         self.stream = ComponentStream(
@@ -211,7 +215,7 @@ class App:
 
     def _on_online(self) -> None:
         if not self.group.has_lease():
-            return
+            return  # this process may not use the link, and has closed it
         for running in self._running:
             if running.online is not None:
                 running.online()
@@ -260,6 +264,7 @@ class App:
         If a step fails, the steps before it are undone. Raises StoreError, or ConfigError for the address.
         """
         async with contextlib.AsyncExitStack() as parts:
+            # First: another process may serve this database.
             parts.callback(lock_store(self.settings, f"smartfeeds, {self.settings.component.jid}"))
             if self.site is not None:
                 # Bound before the store is opened: a start that fails for its address creates no database.
@@ -270,7 +275,8 @@ class App:
             await self.files.clear_new()
             SCHEMA_VERSION.set(int(HEAD))
             GATHERED.source = self._all_readings
-            # Deliveries in flight need the clients until the dispatcher has stopped.
+            # What ends last is registered first. Deliveries in flight need the clients until the dispatcher has
+            # stopped, and the link until they have sent.
             for client in (client for running in self._running for client in running.clients):
                 await parts.enter_async_context(client)
             parts.push_async_callback(self.tasks.stop)
@@ -316,7 +322,7 @@ class App:
         if self.settings.http.drain_s and self.site is not None:
             self._draining = True
             await asyncio.sleep(self.settings.http.drain_s)
-        self.service.store.prepare_close()
+        self.service.store.prepare_close()  # or each step would wait for a database that does not answer
         await self._stack.aclose()
 
     async def _hand_over(self) -> None:
@@ -369,7 +375,7 @@ class App:
         reasons: dict[str, str] = {}
         try:
             async with asyncio.timeout(READ_S):
-                await self.service.read(lambda tx, _context: tx.node_by_no(0))
+                await self.service.read(lambda tx, _context: tx.node_by_no(0))  # one look-up; no node has this number
         except (StoreError, TimeoutError):
             reasons["store"] = "it cannot be read"
         if self._draining:

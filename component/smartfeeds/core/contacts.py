@@ -1,4 +1,7 @@
-"""Contacts: users who are subscribed to the presence of the service. Access may depend on it (XEP-0060 4.5)."""
+"""Contacts: users who are subscribed to the presence of the service (RFC 6121 section 3).
+
+The access model `presence` admits them (XEP-0060 4.5), and events of some subscriptions wait for their presence.
+"""
 
 from enum import StrEnum
 from typing import NamedTuple

@@ -242,7 +242,7 @@ FILTERS: Mapping[str, ViewFilter] = {
 }
 _INDEXES = [index for row in FILTERS.values() for index in (row.index, row.publisher_index) if index is not None]
 _ENTRY_READERS = [(index.kind, index.entry) for index in _INDEXES if index.entry is not None]
-_KNOWN_PUBLISHERS = 1_024
+_KNOWN_PUBLISHERS = 1_024  # most items are by few publishers
 
 
 def entry_facets(entry: EntryMeta) -> frozenset[str]:

@@ -13,7 +13,7 @@ def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
     return tuple(map(ip_network, texts))
 
 
-@lru_cache(1_024)
+@lru_cache(1_024)  # a request asks several times about the address of its client
 def plain_address(text: str) -> Address | None:
     """Returns the IP address in a text without its interface, an IPv4-mapped IPv6 address as the IPv4 address. None for
     any other text."""
@@ -31,7 +31,7 @@ def is_within(text: str, networks: Sequence[Network]) -> bool:
     return address is not None and any(address in network for network in networks)
 
 
-@lru_cache(10_000)
+@lru_cache(10_000)  # of the clients that have a connection: it is counted when it begins and when it ends
 def network_of(address: str) -> str:
     """Returns an IPv4 address as it is, and the /64 of an IPv6 address (RFC 6177); any other text as it is.
 

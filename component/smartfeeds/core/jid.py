@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from smartfeeds.core.stringprep import nameprep, nodeprep, resourceprep
 
-PART_LIMIT_BYTES = 1023
+PART_LIMIT_BYTES = 1023  # RFC 6122 section 2.1
 # The form of an address as a regular expression, for schemas. Every address matches. `parse_jid` rejects more texts.
 JID_PATTERN = r"([^\"&'/:<>@\u0000-\u0020\u007f]+@)?[^\"&'/<>@\u0000-\u0020\u007f]+(/[^\u0000-\u001f\u007f]+)?"
 _LOCAL_FORBIDDEN = re.compile(r"[\"&'/:<>@\s\x00-\x1f\x7f]")
@@ -49,6 +49,7 @@ def parse_jid(text: str) -> Jid | None:
     if max(len(local), len(domain), len(resource)) > PART_LIMIT_BYTES:
         return None
     if text.isascii():
+        # What the profiles map in ASCII, without their tables. The patterns below prohibit the rest.
         local, domain = local.lower(), domain.lower()
     else:
         prepared = nodeprep(local), nameprep(domain), resourceprep(resource)

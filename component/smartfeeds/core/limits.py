@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from smartfeeds.core.jid import Jid
 
-REMEMBERED = 16_384
+REMEMBERED = 16_384  # buckets
 BURST_S = 10  # seconds' worth of publishes that a user may send at once
 DOMAIN_SHARE = 100  # the rate of a whole domain, in rates of one user
 

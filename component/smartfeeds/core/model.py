@@ -1,4 +1,8 @@
-"""The values that the service and the store exchange."""
+"""The values that the service and the store exchange: nodes, items, subscriptions, events, marks, and parts of lists.
+
+They are immutable. The store fills them from rows, and a change is a new value. Times and keys are microseconds since
+the Unix epoch.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +11,12 @@ from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from smartfeeds.core.options import FormFields, NodeOptions
-from smartfeeds.core.options import NodeKind as NodeKind
+from smartfeeds.core.options import NodeKind as NodeKind  # so written for mypy: other modules import it from here
 from smartfeeds.core.view import Order, View
 
 K = TypeVar("K", int, str)
 
-AUDIENCE_CHANGE = 2**32
+AUDIENCE_CHANGE = 2**32  # the step of `Node.audience`: more than the subscriptions between two other changes
 # The greatest size of an item's sync data. It is sent in one stanza with the payload, also with the largest one.
 MAX_SYNC_BYTES = 131_072
 # The greatest size of a payload with all quotation marks escaped. Servers accept stanzas of up to 512 KiB.
@@ -221,7 +225,7 @@ class Edge:
     item_no: int
 
 
-MAX_ITEM_NO = 2**62
+MAX_ITEM_NO = 2**62  # above every number of an item, and within the 64 bits of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +246,7 @@ class Slice:
     brief: bool = False
 
 
-NO_LIMIT = 2**62
+NO_LIMIT = 2**62  # within the 64 bits of a LIMIT in SQL
 
 
 @dataclass(frozen=True, slots=True)

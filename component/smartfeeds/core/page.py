@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from smartfeeds.errors import Condition, FeedError
 
-_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)  # fits into the 64 bits of a column
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ _ENCODED: Final = r"(?:%(?:25){0,3}[0-9a-f]{2}){1,4}"
 _ENCODED_BEFORE: Final = re.compile(rf"{_ENCODED}\Z", re.IGNORECASE)
 _ENCODED_AFTER: Final = re.compile(_ENCODED, re.IGNORECASE)
 _ENCODED_CHARACTERS: Final = 36  # of four bytes, each encoded four times
+# Three look-behinds, because one of Python has a fixed width.
 _START: Final = r"(?:(?<![\w.+-])|(?<=%[0-9a-f]{2})|(?<=%25[0-9a-f]{2})|(?<=%2525[0-9a-f]{2}))"
 # The suffixes of documents and common files do not continue a domain: `alice@example.org.png` names the person.
 _SUFFIX: Final = r"(?:atom|rss|opml|json|xml|html?|txt|md|pdf|csv|vcf|ics|png|jpe?g|gif|webp|avif|svg|mp[34]|og[ga])\b"

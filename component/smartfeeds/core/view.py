@@ -4,7 +4,8 @@ Smart Feeds, XMPP: parameters are appended to the node name like a query string 
 the stock projection: modified order, tombstones hidden (design section 1). A node name with parameters is a Smart
 view: tombstones are visible, counted, and pushed as items.
 
-`service.nodes` decides whether a text is a view or a literal NodeID, because that depends on the existing nodes (D17).
+`service.context` decides whether a text is a view or a literal NodeID, because that depends on the existing nodes
+(D17).
 """
 
 import re
@@ -231,7 +232,7 @@ def canonical(view: View) -> str:
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in sorted(pairs))
 
 
-@lru_cache(4_096)
+@lru_cache(4_096)  # pushes and lists of subscriptions read the same texts again and again
 def from_canonical(text: str) -> View:
     """Returns the view of a text that `canonical` returned. Raises ValueError for any other text."""
     if not text:

@@ -2,8 +2,8 @@
 
 The oldest item comes first, so that an empty feed gets the dates of the document as its created keys. Behind newer
 items an old item gets the next key, and atom:published has its true date. Importing a document again changes nothing:
-the same id with the same content is no modification. Sync data is not imported here (`features.sync_documents`). It only
-identifies the item of the node if that came with its sync data before.
+the same id with the same content is no modification. Sync data is not imported here (`features.sync_documents`). It
+only identifies the item of the node if that came with its sync data before.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -240,7 +240,7 @@ class App:
         return self.service.handle(request) if handler is None else handler(request)
 
     def submit(self, request: Request, finish: Finish) -> None:
-        """As `handle`, for callers that need no task (`FeedService.submit`)."""
+        """Handles a request as `handle` does, for callers that need no task (`FeedService.submit`)."""
         if self._rates is not None:
             try:
                 self._check_rate(request)

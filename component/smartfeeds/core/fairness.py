@@ -54,7 +54,7 @@ class FairOrder(Generic[S]):
         share.cost -= refund
         self.waiting += not share.entry
         self._entries += 1
-        share.entry = -self._entries
+        share.entry = -self._entries  # below the entries of `enter`, so it is first among equal costs
         heapq.heappush(self._heap, (share.cost, share.entry, share))
 
     def pop(self) -> S:

@@ -248,7 +248,7 @@ class Encoder:
         return b"".join((head, written_sharing, *entries, END_OF_FEED))
 
     def _feed(self, node: Node, place: PageAddress, *, whole: bool) -> _AtomFeed:
-        # The number of the audience changes with the options of a node.
+        # All that a head depends on. The number of the audience changes with the options of a node.
         key = (
             node.node_no,
             node.created_us,

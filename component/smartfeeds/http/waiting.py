@@ -125,7 +125,7 @@ class HeldPulls(Generic[Key, Answer]):
 
     async def _run(self, feed: _HeldFeed[Key, Answer]) -> None:
         while feed.dirty:
-            feed.dirty = False
+            feed.dirty = False  # before the pages are read: a change that comes meanwhile sets it again
             # Large groups first, so that a client with many different views delays few others.
             keys = sorted(feed.groups, key=lambda key: -len(feed.groups[key]))
             asked = 0
@@ -148,6 +148,8 @@ class HeldPulls(Generic[Key, Answer]):
         """
         if answer is None:
             return
+        # Removed first: an equal pull that comes from here on has a group of its own, for the next answer. Nobody else
+        # has these waiters now, so their wait must end here, whatever happens.
         waiters = list(feed.groups.pop(key, {}))
         try:
             data = self._raw(answer) if any(waiter.write is not None for waiter in waiters) else b""
@@ -172,7 +174,7 @@ class HeldPulls(Generic[Key, Answer]):
         feed.task = None
         if not feed.groups:
             self._feeds.pop(node_no, None)
-        elif feed.dirty and not task.cancelled():
+        elif feed.dirty and not task.cancelled():  # the node has changed since the last look of the task
             self._ask(feed, node_no)
 
 

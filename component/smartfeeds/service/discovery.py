@@ -67,6 +67,8 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
 
 
 def _info(tx: ReadTx, context: Context, name: str, located: LocatedNode) -> NodeInfo:
+    """Returns the description: with people and counts for readers, else without them, or `PUBLIC_META_DATA` alone for
+    actors whose lists do not have the node."""
     node = located.node
     if located.access.reading_error is not None:
         if not located.access.sees_description:
@@ -197,7 +199,7 @@ def _has_type(node: Node, request: GetNodes) -> bool:
 
 
 def _within(nodes: list[Node], page_plan: PagePlan, page_bytes: int) -> list[Node]:
-    """As many of the requested nodes as fit into one stanza, without those at the far end."""
+    """Returns as many of the requested nodes as fit into one stanza, without those at the far end."""
     nodes = nodes[-page_plan.limit :] if page_plan.newest else nodes[: page_plan.limit]
     characters = sum([len(node.name) + len(node.options.title) for node in nodes])
     if surely_fits(characters, len(nodes), page_bytes):

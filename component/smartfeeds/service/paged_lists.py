@@ -85,7 +85,7 @@ def page_of(
 def _within(
     listing: PagedList[K, T], rows: list[tuple[K, T]], page_plan: PagePlan, page_bytes: int
 ) -> list[tuple[K, T]]:
-    """As many of the requested entries as fit into one stanza, without those at the far end."""
+    """Returns as many of the requested entries as fit into one stanza, without those at the far end."""
     rows = rows[-page_plan.limit :] if page_plan.newest else rows[: page_plan.limit]
     sizes = [listing.size_bytes(entry) for _, entry in rows]
     count_fitting = fitting(reversed(sizes) if page_plan.newest else sizes, page_bytes)

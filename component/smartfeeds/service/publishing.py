@@ -78,6 +78,7 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     is_feed = node.kind is NodeKind.FEED
     deletion = shape.deletion and is_feed
     live = existing is not None and not existing.deleted
+    # An appointed publisher may store every new item, which is nearly every publish.
     if existing is not None or access.rights.publish is not True:
         # On a generic node a removed item leaves its id to everybody (XEP-0060 7.2). Its tombstone is not an item.
         _check_right_to_item(access, request, existing if live or is_feed else None, deletion=deletion)

@@ -361,7 +361,7 @@ def time_edge(key_us: int, *, newer_side: bool) -> Edge:
 
 
 def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[Item]:
-    """As many items as fit into one stanza, at least one, without those at the far end."""
+    """Returns as many items as fit into one stanza, at least one, without those at the far end."""
     if _surely_within(items, limit_bytes):
         return items
     sizes = [_written_size_bytes(item) for item in items]

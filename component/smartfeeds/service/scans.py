@@ -159,6 +159,7 @@ class Scans:
 
 def _scanned(shared: _SharedScan, work: Callable[[ReadTx], T], tx: ReadTx) -> T | _Rest:
     """Continues a scan, and does a work in the transaction in which the scan is complete."""
+    # This runs in the thread of a connection, which serves other readers instead of waiting here.
     if not shared.lock.acquire(blocking=False):
         return _Rest.PAUSE
     try:

@@ -84,6 +84,7 @@ class Framer:
             source = self._rest
         frames: list[StanzaFrame] = []
         self._read(source, frames)
+        # The positions are those in `source`, of which the consumed bytes are removed.
         consumed_bytes = self._start
         if source is self._rest:
             del self._rest[:consumed_bytes]
@@ -285,12 +286,16 @@ class Framer:
             parser.Parse(data, False)
         except expat.ExpatError as error:
             at = begin + parser.ErrorByteIndex
-            # Within the stanza, a wrong closing tag has another error code.
+            # What follows is the start of the next stanza or text (junk), or the closing tag of the stream (an invalid
+            # token). Within the stanza, a wrong closing tag has another error code.
             if error.code != _JUNK and not (error.code == _INVALID and source[at - 1 : at + 1] == b"</"):
                 self.error = self.error or "not-well-formed"
                 return False
+            # White space after the stanza comes before the error, and is no part of the stanza.
             self._scan = source.rfind(b">", self._start, at) + 1
         else:
+            # A closing tag is short, so the last bytes are searched only: this happens for each chunk that arrives. A
+            # stanza that was cut cannot be checked as a whole, and ends when something follows.
             tail = source.find(b">", source.rfind(b"</" + self._name, max(self._start, end - HEADER_LIMIT_BYTES)))
             if self.error or self._cut or tail != end - 1 or not is_well_formed(bytes(source[self._start :])):
                 return False
@@ -374,6 +379,8 @@ class Framer:
         # Keep the byte before the end of a tag: a slash there means that the element is empty.
         keep = self._scan - 1 if self._in_tag and not self._quote else self._scan
         if self._in_tag and self._depth == 0:
+            # The start of an attribute that is still incomplete stays, so that `_collect` finds all of it. A longer
+            # attribute is discarded: what is collected begins behind the quote that ends it (-1: not known yet).
             if self._scan - self._uncollected <= _KEPT_BYTES:
                 keep = self._uncollected
             else:

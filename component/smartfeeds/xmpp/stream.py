@@ -358,7 +358,7 @@ class ComponentStream(ComponentXMPP):
                 self._serve_batch(batch)
             except StreamSyntaxError as error:
                 self._end_stream(str(error))
-            if self._is_leaving():
+            if self._is_leaving():  # no response could be sent on this connection
                 self.turns.clear()
                 return
             if loop.time() >= end_s and not last:

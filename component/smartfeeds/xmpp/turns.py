@@ -231,6 +231,7 @@ class StanzaTurns:
                     waits = False  # `done` ranks it again
                 elif sender.rests_until_s and sender.rests_until_s > self._clock():
                     waits, sender.resting = False, True
+                    # The second value decides between equal times, because senders cannot be compared.
                     heapq.heappush(self._resting, (sender.rests_until_s, id(sender), sender))
                 else:
                     self._order.reached, domain.senders.reached = domain.cost, sender.cost

@@ -49,7 +49,8 @@ def parse_jid(text: str) -> Jid | None:
     if max(len(local), len(domain), len(resource)) > PART_LIMIT_BYTES:
         return None
     if text.isascii():
-        # What the profiles map in ASCII, without their tables. The patterns below prohibit the rest.
+        # What the profiles map in ASCII, without their tables. The patterns below prohibit the rest (a test compares
+        # both ways).
         local, domain = local.lower(), domain.lower()
     else:
         prepared = nodeprep(local), nameprep(domain), resourceprep(resource)

@@ -129,7 +129,8 @@ def _shows_all(node: Node, view: View) -> bool:
 
 def _cursor_before(node: Node, view: View, page_plan: PagePlan) -> Cursor | None:
     """The cursor right before a page, if one statement can read the items of its key and those of the page: the view
-    shows all items, and few have the key."""
+    shows all items, and few have the key. Most pages follow a cursor. Other pages need a statement for each position
+    (`edges_of`); tests/property/test_pages.py has pages of both kinds."""
     if page_plan.after is None or page_plan.before is not None or page_plan.newest or page_plan.offset:
         return None
     if not _shows_all(node, view) or not 0 < page_plan.limit <= STEP_ITEMS:

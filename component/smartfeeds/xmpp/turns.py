@@ -221,7 +221,7 @@ class StanzaTurns:
             domain = self._order.pop()
             sender = domain.senders.pop()
             # The sender is served until another one has cost less. So the stanzas of a sender that is alone are one
-            # run, whose cost for the order is that of one stanza.
+            # run, whose cost for the order is that of one stanza. A property test compares runs with single turns.
             domain_most_s = self._order.next_cost if self._order.waiting else inf
             sender_most_s = domain.senders.next_cost if domain.senders.waiting else inf
             waits = True

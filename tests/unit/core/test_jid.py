@@ -5,6 +5,7 @@ import re
 import pytest
 
 from smartfeeds.core.jid import JID_PATTERN, Jid, parse_jid
+from smartfeeds.core.stringprep import nodeprep, resourceprep
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,13 @@ def test_bare_drops_only_the_resource() -> None:
     assert full.bare == bare
     assert bare.bare is bare
     assert (str(full), str(bare), str(Jid("", "x", "r"))) == ("alice@example.org/home", "alice@example.org", "x/r")
+
+
+@pytest.mark.parametrize("character", [chr(code) for code in range(0x80)], ids=ascii)
+def test_ascii_is_read_without_the_tables_as_the_profiles_read_it(character: str) -> None:
+    """[xep-map 20] A letter before it makes the character a part of the local part, or of the resource."""
+    text = f"X{character}x"
+    local, resource = parse_jid(f"{text}@y"), parse_jid(f"y/{text}")
+
+    assert (None if local is None or local.resource else local.local) == nodeprep(text)
+    assert (None if resource is None else resource.resource) == resourceprep(text)

@@ -56,7 +56,7 @@ class Site:
         complete = CompleteFeeds(self._pull, authenticator.authenticate, domain)
         self.behind_proxies = Quota(settings.connections_per_address)
         reading = FeedReading(self.feeds, self._streams.get, complete.get, self.behind_proxies)
-        content = cache(partial(document, sides, forms))
+        content = cache(partial(document, sides, forms))  # made when somebody asks for it
         tools = SiteTools(
             handle=handle,
             domain=domain,

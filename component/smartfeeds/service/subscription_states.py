@@ -166,7 +166,7 @@ def _add_message(tx: WriteTx, context: Context, node: Node, kind: str, data: str
 def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
     """Sets the mark from which pushes of this order continue, if there is none: the newest item, not pushed itself."""
     key = node.node_no, order
-    if key not in tx.pushed:
+    if key not in tx.pushed:  # one look-up for all works of a transaction
         if tx.mark(*key, PUSH) is None:
             tx.set_mark(*key, PUSH, newest_mark(tx, node, order))
         tx.pushed.add(key)

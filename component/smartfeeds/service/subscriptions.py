@@ -94,6 +94,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
             raise FeedError(Condition.PENDING_SUBSCRIPTION)
         state = existing.state  # approved before
     sends_last = state is SubscriptionState.SUBSCRIBED and node.options.send_last_published_item != "never"
+    # Before anything is stored, because the whole step then runs again.
     if sends_last and (behind := index_first(tx, node, located.view)) is not None:
         return behind
     subscription = _store(tx, context, located, request, jid, view, state, existing)

@@ -35,8 +35,6 @@ STEP = "step"  # the hidden field with the number of the step; no command may us
 PAGE, PREVIOUS_PAGE, NEXT_PAGE = "page", "page-previous", "page-next"
 # XEP-0050 3.5.1: a form of type cancel counts as submitted; the action alone cancels.
 _SUBMITTED = frozenset({"submit", "cancel"})
-
-
 # XEP-0050 section 4.1.
 ACTIONS = ("execute", "prev", "next", "complete", "cancel")
 CommandStatus = Literal["executing", "completed", "canceled"]
@@ -234,6 +232,7 @@ class CommandRunner:
             return RunCommand(actor, service, command, session, None, {})
         submission = _submission(_submitted(element, command), command, form)
         moves = command.moves_after(submission)
+        # `execute` is the default action of the form (XEP-0050 section 3.4).
         move = list(moves.values())[-1] if action == "execute" else moves.get(action)
         if move is None:
             raise CommandError(

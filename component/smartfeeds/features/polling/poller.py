@@ -133,6 +133,7 @@ class Poller:
         """Starts polls of the sources that are due. Returns the seconds until the next look. Raises StoreError."""
         now_us = self._tools.now_us()
         await self._correct_times(now_us)
+        # Hosts whose poll is in progress are still due in the store, and must not take the places of others.
         plan = await self._service.read(partial(read_due, limit=AT_ONCE + len(self._running)))
         self._paused_hosts = len(plan.pauses)
         self._behind_s = max([0.0, *((now_us - source.due_us) / US_PER_S for source in plan.due if source.due_us)])

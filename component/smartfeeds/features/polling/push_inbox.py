@@ -193,6 +193,7 @@ class PushInbox:
     async def store_next(self) -> None:
         """Waits for a push and stores it. What cannot be stored is polled."""
         source_no = await self._ready.get()
+        # It stays at the head while it is stored. So a push that comes meanwhile waits, and no other worker takes it.
         push, incoming = self._waiting[source_no][0]
         try:
             with failures_logged():

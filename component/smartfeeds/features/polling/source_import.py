@@ -95,6 +95,7 @@ def store_poll(
     if content is not None and source.settings.is_list:
         answer = replace(answer, reason=follow_list(tx, context, source, content.listed))
     elif content is not None:
+        # Before the import, which makes these items known.
         news = _news(tx, source, content.items) if offer is not None else news
         imported = _import(tx, context, source, content)
         counts, quiet_us = counts + imported.counts, imported.quiet_us or quiet_us
@@ -106,6 +107,7 @@ def store_poll(
         has_news = bool(counts.added or counts.changed or counts.deleted)
         times_us = [item.time_us for item in news]
         after = follow_poll(tx, context, after, offer, times_us, has_news=has_news, chance=chance)
+    # Before `drop_pushes`, which reads and changes the stored source.
     source_rows.put(tx, after)
     if follows and not after.settings.push:
         drop_pushes(tx, context, after)

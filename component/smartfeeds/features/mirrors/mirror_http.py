@@ -327,6 +327,7 @@ class WebMirrorReader(IncomingMirror):
             await self._merge_page(complete, merging, self.state_store.state.position)
             merging.add_notes([await self._absent(decision, merging.ids or set())])
             merging.ids = None
+        # With the former position, which moves with the validators: else a 304 could stand for what was not merged.
         await self._merge_page(first, merging, self.state_store.state.position)
         self._sharing = first.sharing
         # A complete feed may have no bound. It contains all items that the partial feed had before.

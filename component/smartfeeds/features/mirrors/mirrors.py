@@ -262,6 +262,7 @@ class Mirrors:
                 run.begin()
         # Those of other processes, too: the server may send their events to this process.
         self._followed = frozenset(feed.service for row in rows.values() if (feed := _followed(row.mirror)) is not None)
+        # After the new runs have begun: a mirror that begins anew keeps its subscription.
         for mirror in ended:
             self._leave(mirror)
         await self._attach()

@@ -100,6 +100,7 @@ def choose_next(
             return due
     if span is None:
         return None
+    # First hosts that had no turn yet. `_admitted` notes what it refuses as tried, so each read brings others.
     for hosts in ({*excluded, *served_hosts}, excluded):
         while rows := enclosure_rows.due(tx, span.open_us, hosts, _STEP):
             for enclosure in rows:

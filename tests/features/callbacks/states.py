@@ -6,7 +6,3 @@ STATES = {
     "consumers.CallbackConsumers": LOCAL,  # labels for metrics; the store lists the consumers
     "last_deliveries.DeliveryResults": OWNED,
 }
-
-PURE = {
-    "topics": {"read_topic"},
-}

@@ -6,7 +6,6 @@ spellings name the same topic (WS-008).
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from smartfeeds.app.formats import FORMATS
@@ -71,7 +70,6 @@ def is_below(url: str, base_url: str) -> bool:
     return origin is not None and origin == origin_of(base_url) and f"{urlsplit(url).path}/".startswith(f"{path}/")
 
 
-@lru_cache(1_024)
 def read_topic(text: str, base_url: str) -> Topic:
     """Returns the topic that an address names at the site at `base_url`, whose documents can be pushed.
 

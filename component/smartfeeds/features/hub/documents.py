@@ -160,7 +160,7 @@ def write_topic(batch: TopicBatch, site_url: str, cloud: OwnCloud | None, now_us
 def _reader_document(batch: TopicBatch, head: FeedHead, base_url: str, links: str, now_us: int) -> TopicDocument:
     """A document for feed readers, as they poll it."""
     writer = FORMATS[batch.topic.suffix]
-    assert writer.representation is not None
+    assert writer.representation is not None  # a topic has a suffix of `topics.TOPIC_SUFFIXES`
     job = FeedExport(replace(head, link=base_url, for_readers=True), batch.items, now_us)
     return TopicDocument(batch.end, batch.more, b"".join(writer.write(job)), writer.representation.media_type, links)
 
@@ -191,6 +191,7 @@ class DocumentDesk:
             for old in list(self._tasks)[:-DOCUMENTS]:
                 del self._tasks[old]
         try:
+            # Other subscriptions at this mark wait for the same document.
             return await asyncio.shield(task)
         except BaseException:
             # A failure is not kept. A caller that was cancelled costs the others one document.

@@ -11,7 +11,8 @@ from smartfeeds.features.cluster.letter import EVERY_PROCESS
 # A letter that was not read for so long is for a process that has ended. A process that was without a session reads the
 # letters that were sent meanwhile.
 LETTER_S: Final = 60.0
-# A letter has the time of its statement. It is committed, and its notice arrives, a little later.
+# A letter has the time of its statement. It is committed, and its notice arrives, a little later. What is read twice
+# for this reason is sorted out by `HeardLetters.is_new`.
 OVERLAP: Final = timedelta(seconds=2)
 
 # Not logged: letters live for a second, and a crash of the server ends all sessions anyway.

@@ -101,6 +101,7 @@ class SharedGroup(ProcessGroup):
             self._open_locks,
             lease_s=settings.store.lease_s,
             is_linked=lambda: self._online.is_set(),
+            # Any spread over the shards will do (`plan_shards`).
             start_shard=crc32(self.instance.encode()) % SHARDS,
         )
         self.letters: Letterbox = Letterbox(self.ownership.send_letter, lambda: self.ownership.processes > 1)

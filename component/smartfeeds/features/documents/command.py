@@ -1,6 +1,5 @@
 """`smartfeeds convert`: converts a document from one format to another, without a node."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.feed_details import head_of
 from smartfeeds.formats.feed_document import FeedDocument, ImportedItem, dates_of
 from smartfeeds.formats.payload import Payload, complete_entry
+from smartfeeds.system import now_us
 
 
 @click.command("convert")
@@ -27,12 +27,11 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
     """
     check_report(output, as_json=as_json)
     document = read_file(file, base)
-    now_us = time.time_ns() // 1000
     items = items_of(document)
     head = head_of(document, max((item.modified_us for item in items), default=0))
     if form == "ess" and base:
         head = replace(head, self_link=base)  # an ESS file names the address of its feed
-    job = FeedExport(head, items, now_us)
+    job = FeedExport(head, items, now_us())
     write_out(form, job, output)
     finish(form, job, len(items), output, document, strict=strict, as_json=as_json)
 

@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import time
 from dataclasses import dataclass
 from functools import partial
 from inspect import cleandoc
@@ -23,6 +22,7 @@ from smartfeeds.features.moving_in.moved import MovedProblem, MovedReader, Unrea
 from smartfeeds.features.moving_in.moving import MoveSettings, NodeReport, move_node
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode
+from smartfeeds.system import now_us
 from smartfeeds.terminal import print_rows, progress_bar
 
 # service -> the module and the function that reads its data; imported when it is used.
@@ -179,9 +179,8 @@ async def _run(
             elif not arguments.nodes or part.name in arguments.nodes:
                 progress.update(task, description=one_line(part.name))
                 with file_spool() as spool:
-                    now_us = time.time_ns() // 1000
                     report = await move_node(
-                        service, part, settings, spool, now_us, on_progress=partial(progress.advance, task)
+                        service, part, settings, spool, now_us(), on_progress=partial(progress.advance, task)
                     )
                 reports.append(report)
         progress.update(task, total=progress.tasks[task].completed)

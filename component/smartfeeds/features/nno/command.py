@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from smartfeeds.features.nno.results import FullEntry, dump_results, load_result
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.fetch import FetchError, FetchLimits, display_url
+from smartfeeds.system import now_us
 from smartfeeds.terminal import progress_bar
 
 _STEP: Final = 500  # files between two moves of the bar
@@ -100,16 +100,16 @@ async def _nno(
             for file in web[source].files:
                 run.aggregator.add(file)
         entries = run.aggregator.result()
-        now_us = time.time_ns() // 1_000
+        at_us = now_us()
         if not full or fetcher is None:
-            return _json(run, [(entry, None) for entry in entries], now_us) if as_json else _outline(entries, now_us)
+            return _json(run, [(entry, None) for entry in entries], at_us) if as_json else _outline(entries, at_us)
         puller = Puller(fetcher, _cached(cache))
         pulled = await puller.pull(entries)
         run.skipped += [(url, failure.reason) for url, failure in pulled.failed.items()]
         if cache is not None:
             _write(cache, dump_results(puller.known))
         print_err(f"{pulled.downloads} feeds downloaded")
-        return _json(run, pulled.results, now_us) if as_json else "\n".join(_line(*result) for result in pulled.results)
+        return _json(run, pulled.results, at_us) if as_json else "\n".join(_line(*result) for result in pulled.results)
 
 
 async def _fetch_all(run: _NnoRun, fetcher: Fetcher, web: dict[str, EssSource]) -> None:
@@ -167,8 +167,8 @@ def _read(run: _NnoRun, path: str) -> None:
         run.skipped.append((path, error.text or error.condition.value))
 
 
-def _outline(entries: Sequence[NnoEntry], now_us: int) -> str:
-    file = write_nno(entries, now_us)
+def _outline(entries: Sequence[NnoEntry], at_us: int) -> str:
+    file = write_nno(entries, at_us)
     if file.count < len(entries):
         print_err(
             f"the file has the newest {file.count} of {len(entries)} entries, because its limit is {MAX_BYTES} bytes"
@@ -176,7 +176,7 @@ def _outline(entries: Sequence[NnoEntry], now_us: int) -> str:
     return file.data.decode()
 
 
-def _json(run: _NnoRun, results: Sequence[tuple[NnoEntry, FullEntry | None]], now_us: int) -> str:
+def _json(run: _NnoRun, results: Sequence[tuple[NnoEntry, FullEntry | None]], at_us: int) -> str:
     rows = [
         {
             "feed": entry.feed_url,
@@ -187,7 +187,7 @@ def _json(run: _NnoRun, results: Sequence[tuple[NnoEntry, FullEntry | None]], no
         for entry, full in results
     ]
     skipped = [{"source": source, "reason": reason} for source, reason in run.skipped]
-    content = {"build_time": build_time(now_us), "entries": rows, "skipped": skipped}
+    content = {"build_time": build_time(at_us), "entries": rows, "skipped": skipped}
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 

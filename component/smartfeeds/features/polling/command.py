@@ -4,7 +4,6 @@ A running service applies each change within seconds.
 """
 
 import shlex
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -70,6 +69,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.importing import describe_node
 from smartfeeds.service.resources import Row
 from smartfeeds.store.base import OpenMode, WriteTx
+from smartfeeds.system import now_us
 
 LOOK_S = 5.0  # for the look at a feed that is added
 
@@ -199,10 +199,6 @@ def add(
         print_err(command)
 
 
-def _now_us() -> int:
-    return time.time_ns() // 1_000
-
-
 def _given(chosen: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value is not None}
 
@@ -211,7 +207,7 @@ def _new(url: str, node: str | None, settings: SourceSettings, own_url: str) -> 
     """The source of an address. Raises ConfigError."""
     if is_own(url, own_url):
         raise ConfigError(f"{url} is a feed of this service; a node cannot be filled from itself")
-    return new_source(node or url, url, _now_us(), settings)
+    return new_source(node or url, url, now_us(), settings)
 
 
 def _stored(tx: WriteTx, context: Context, source: Source, node: str | None) -> Source:
@@ -406,7 +402,7 @@ def export_sources(node: str | None, output: Path | None, config: Path | None) -
     domain = read_settings(config).component.jid
     sources = read_offline(config, lambda tx, _: source_rows.sources(tx, 0, NO_LIMIT))
     feeds = [row for row in sources if node in (None, row.node) and not row.settings.is_list]
-    data = b"".join(write_source_list(feeds, domain, _now_us()))
+    data = b"".join(write_source_list(feeds, domain, now_us()))
     if output is None:
         click.echo(data, nl=False)
         return
@@ -425,7 +421,7 @@ def check(url: str, config: Path | None, *, allow_private: bool, as_json: bool, 
 
     Nothing is stored. Exit code 1: the address cannot be a source.
     """
-    source = new_source("check", url, _now_us(), replace(SourceSettings(allow_private=allow_private), **_given(chosen)))
+    source = new_source("check", url, now_us(), replace(SourceSettings(allow_private=allow_private), **_given(chosen)))
     limits = FetchLimits(allowed=allowed_networks(config, allow_private=allow_private))
     report = run_async(_check(source, limits))
     row = _report_row(report)
@@ -440,7 +436,7 @@ def check(url: str, config: Path | None, *, allow_private: bool, as_json: bool, 
 
 async def _check(source: Source, limits: FetchLimits) -> SourceReport:
     async with Fetcher(limits) as fetcher:
-        return await check_source(fetcher, source, _now_us())
+        return await check_source(fetcher, source, now_us())
 
 
 def _mirror_command(source: Source, report: SourceReport, config: Path | None) -> str:

@@ -4,7 +4,6 @@ A running service applies each change within seconds.
 """
 
 import asyncio
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from smartfeeds.features.prefetch.enclosures import add_newest, ask_for, enclosu
 from smartfeeds.features.prefetch.requests import ListedEnclosure
 from smartfeeds.features.prefetch.resources import ARRIVALS, ENCLOSURES
 from smartfeeds.features.prefetch.settings import PrefetchSettings
+from smartfeeds.system import now_us
 from smartfeeds.terminal import byte_bar
 
 WATCH_S = 0.5
@@ -68,7 +68,7 @@ def _print_summary(config: Path | None, enclosures: Sequence[Enclosure]) -> None
     settings = read_settings(config).section(PrefetchSettings)
     complete = {row.enclosure_no: row.length_bytes or 0 for row in enclosures if row.state is EnclosureState.ARRIVED}
     print_err(f"{counted(len(complete), 'file')}, {sum(complete.values()):,} of {settings.total_bytes:,} bytes")
-    time_us = time.time_ns() // 1_000
+    time_us = now_us()
     if settings.span_at(time_us) is not None:
         print_err("A window is open.")
     elif (open_us := settings.next_open_us(time_us)) is not None:

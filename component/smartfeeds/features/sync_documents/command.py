@@ -1,6 +1,5 @@
 """`smartfeeds merge`: merges two FeedSync or SSE documents."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sharing import Sharing
 from smartfeeds.sync.sync_outline import merge_outlines, read_sync_outline, write_sync_outline
+from smartfeeds.system import now_us
 
 
 @click.command("merge")
@@ -69,7 +69,7 @@ def _edit(by: str | None) -> Edit | None:
         return None
     if not by:
         raise ConfigError("--by is empty; name an endpoint such as alice@example.org/desk")
-    return Edit(time.time_ns() // 1000, by if is_nss(by) and "/" not in by else to_nss(by))
+    return Edit(now_us(), by if is_nss(by) and "/" not in by else to_nss(by))
 
 
 def _merge_feeds(

@@ -18,7 +18,7 @@ LAYERS: dict[str, set[str]] = {
     "core": {"errors"},
     "formats": {"errors", "core", "xml_names"},
     "sync": {"errors", "core", "formats", "xml_names"},
-    "store": {"errors", "core", "telemetry"},
+    "store": {"errors", "core", "telemetry", "json_form"},
     "service": {"errors", "core", "formats", "sync", "store.base", "telemetry", "recent", "texts"},
     "parts": set(),
     "recent": set(),

@@ -32,6 +32,7 @@ from smartfeeds.core.suboptions import is_temporary, lease_end_us
 from smartfeeds.core.text import is_xml_text, without_forbidden
 from smartfeeds.core.view import BARE, Order, canonical, from_canonical
 from smartfeeds.errors import StoreError
+from smartfeeds.json_form import JsonForm
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_tables import ITEM_COLUMNS, Table
 
@@ -69,6 +70,7 @@ _STATES = {state.value: state for state in NodeState}
 _SUBSCRIPTION_STATES = {state.value: state for state in SubscriptionState}
 _STATE_TEXTS = {state: state.value for state in SubscriptionState}
 _EMPTY = "{}"  # no options
+_OPTIONS = JsonForm(dict[str, tuple[str, ...]])
 _KNOWN_OPTIONS = 512  # most nodes share a few combinations of options
 _BARE = canonical(BARE)
 _ADVICE = "subscribe this address again, or restore a backup"
@@ -122,16 +124,9 @@ def write_options(options: FormFields) -> str:
 def read_options(text: str) -> FormFields:
     """Options from the text that is stored; equal texts may share one value. Raises StoreError for a damaged text."""
     try:
-        stored = json.loads(text)
-    except (ValueError, RecursionError):
-        stored = None
-    # A changed byte may leave other JSON.
-    if not isinstance(stored, dict) or any(
-        not isinstance(values, list) or any(not isinstance(value, str) for value in values)
-        for values in stored.values()
-    ):
-        raise StoreError(f"the options {text[:80]!r} in the database are {CORRUPT}")
-    return {name: tuple(values) for name, values in stored.items()} or NO_OPTIONS
+        return _OPTIONS.read(text) or NO_OPTIONS
+    except ValueError:
+        raise StoreError(f"the options {text[:80]!r} in the database are {CORRUPT}") from None
 
 
 @lru_cache(_KNOWN_OPTIONS)

@@ -5,7 +5,7 @@ their fields, so a damaged text is an error and no value of another type.
 import json
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,12 +16,17 @@ class JsonForm(Generic[T]):
     """The JSON of a dataclass, or of a collection of dataclasses.
 
     `columns` are fields that are stored beside the JSON. A `sparse` form leaves out the fields that have their default.
+    The form of a letter is `lenient`: it ignores a field that it does not know, because the sender may be of a newer
+    version. In a table such a field is damage.
     """
 
-    def __init__(self, kind: type[T], *, columns: AbstractSet[str] = frozenset(), sparse: bool = False) -> None:
+    def __init__(
+        self, kind: type[T], *, columns: AbstractSet[str] = frozenset(), sparse: bool = False, lenient: bool = False
+    ) -> None:
         self._kind = kind
         self._columns = columns
         self._sparse = sparse
+        self._extra: Literal["ignore", "forbid"] = "ignore" if lenient else "forbid"
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
@@ -34,13 +39,13 @@ class JsonForm(Generic[T]):
         return data.decode()
 
     def read(self, text: str | bytes, **columns: object) -> T:
-        """Returns the value of JSON that `write` returned, with its columns. Raises ValueError, also for a field that
-        the type does not have, and TypeError for columns beside JSON that is no object.
+        """Returns the value of JSON that `write` returned, with its columns. Raises ValueError, and TypeError for
+        columns beside JSON that is no object.
         """
         try:
             if not columns:
-                return self._adapter.validate_json(text, extra="forbid")
-            return self._adapter.validate_python(json.loads(text) | columns, extra="forbid")
+                return self._adapter.validate_json(text, extra=self._extra)
+            return self._adapter.validate_python(json.loads(text) | columns, extra=self._extra)
         except ValidationError as error:
             # The text of the error quotes the value, which may be a secret.
             fault = error.errors(include_input=False)[0]

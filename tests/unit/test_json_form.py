@@ -78,6 +78,15 @@ def test_damaged_text_is_an_error(text: str, reason: str) -> None:
         FORM.read(text)
 
 
+def test_lenient_form_ignores_what_it_does_not_know() -> None:
+    form = JsonForm(Whole, lenient=True)
+    assert form.read('{"name":"n","colour":"red","size":1,"part":{"at_us":1,"size":1}}') == Whole(
+        "n", Colour.RED, Part(1)
+    )
+    with pytest.raises(ValueError, match="colour: Field required"):
+        form.read('{"name":"n"}')
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"part":7}', '{"part":{}}'])
 def test_damaged_text_beside_columns_is_an_error(text: str) -> None:
     with pytest.raises((ValueError, TypeError)):

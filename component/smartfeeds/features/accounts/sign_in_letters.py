@@ -12,7 +12,7 @@ SIGN_INS: Final = LetterTopic("sign-ins")
 CONFIRMATION: Final = LetterTopic("confirmation")  # of a sign-in that the sender does not know
 
 
-_SIGN_INS: Final = JsonForm(list[SignIn])
+_SIGN_INS: Final = JsonForm(list[SignIn], lenient=True)
 
 
 def write_sign_ins(sign_ins: Iterable[SignIn], now_us: int) -> bytes:

@@ -34,7 +34,7 @@ class RoomNews:
     own_ids: dict[str, str] = field(default_factory=dict)
 
 
-ROOM_NEWS: Final = JsonForm(RoomNews)
+ROOM_NEWS: Final = JsonForm(RoomNews, lenient=True)
 
 
 class OtherProcesses:

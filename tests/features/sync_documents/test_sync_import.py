@@ -187,8 +187,10 @@ async def test_publisher_stays_where_a_merge_leaves_the_content(feed: World) -> 
     await feed.publish("a", f"<entry xmlns='{ATOM_NS}'>\n<title>zz</title></entry>", actor=OWNER)
     await feed.publish("a", f"<entry xmlns='{ATOM_NS}'>\n<title>zzz</title></entry>", actor=OWNER)
     done = await bring(feed, raw("a", by="B", title="other"), target=replace(TARGET, actor=jid(ALICE)))
-    (item,) = (await feed.pull()).items
+    node = await feed.node()
+    item = await feed.store.read(lambda tx: tx.item(node.node_no, "a"))
 
+    assert item is not None
     assert done.outcomes == {Outcome.CONFLICT: 1}
     assert (item.publisher, item.conflicts) == (OWNER, 1)
 

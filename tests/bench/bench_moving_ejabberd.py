@@ -18,7 +18,7 @@ from lxml import etree
 from bench.bench_moving import HOST, NODE, check_digests, cost_lines, digest_of, stored_payload
 from features.moving_in.erlang import HEADER, item_term, node_term, state_term, text_of_term, write_terms
 from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd
-from smartfeeds.features.moving_in.erlang_terms import Atom
+from smartfeeds.features.moving_in.erlang_terms import ErlangAtom
 from smartfeeds.features.moving_in.moved import MovedItem, MovedNode
 
 ALICE = "alice@example.org/home"
@@ -80,7 +80,7 @@ def write_dump(folder: Path, count: int) -> Path:
                 text = text.replace(place, f"{{{seconds // 1_000_000},{seconds % 1_000_000},{micro}}}")
             file.write(f"{text}.\n".encode())
         file.write(write_terms([state_term("alice@example.org", 1, "owner", ["subscribed"])]))
-        file.write(write_terms([node_term(HOST, NODE, 1, {"access_model": Atom("open")})]))
+        file.write(write_terms([node_term(HOST, NODE, 1, {"access_model": ErlangAtom("open")})]))
     return path
 
 

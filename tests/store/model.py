@@ -35,7 +35,7 @@ from smartfeeds.core.model import (
 from smartfeeds.core.node_place import NodePlace
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.text import is_xml_text
-from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
+from smartfeeds.core.view import NO_TRAITS, Order, Traits, View, ViewStanding, matches, version_traits
 from smartfeeds.errors import StoreError
 from store.values import read_payload
 
@@ -318,28 +318,28 @@ class Model:
 
     # Views.
 
-    def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
+    def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[ViewStanding]:
         return [self._standing(node_no, item, view) for view in views]
 
-    def _standing(self, node_no: int, item: Item, view: View) -> Standing:
+    def _standing(self, node_no: int, item: Item, view: View) -> ViewStanding:
         if item.deleted and view.hides_tombstones:
-            return Standing.ABSENT
+            return ViewStanding.ABSENT
         if not view.filtered:
-            return Standing.PRESENT
+            return ViewStanding.PRESENT
         if edge(item) > self._indexed.get(node_no, Edge(-1, 0)):
-            return Standing.ABSENT
+            return ViewStanding.ABSENT
         shown = self._nodes[node_no].options.shows_publisher
         *past, present = (matches(view, one, publishers=shown) for one in self._versions[item.item_no])
         if present or (any(past) and item.deleted):
-            return Standing.PRESENT
-        return Standing.LEFT if any(past) and not view.hides_tombstones else Standing.ABSENT
+            return ViewStanding.PRESENT
+        return ViewStanding.LEFT if any(past) and not view.hides_tombstones else ViewStanding.ABSENT
 
     def _view(self, node_no: int, view: View) -> list[Item]:
         items = []
         for item in self._feed(node_no, view.order):
             standing = self._standing(node_no, item, view)
-            if standing is not Standing.ABSENT:
-                items.append(item._replace(left=standing is Standing.LEFT, sync=item.sync if view.sync else None))
+            if standing is not ViewStanding.ABSENT:
+                items.append(item._replace(left=standing is ViewStanding.LEFT, sync=item.sync if view.sync else None))
         return items
 
     def slice(self, node_no: int, page: Slice) -> list[Item]:

@@ -25,7 +25,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import is_xml_text
-from smartfeeds.core.view import BARE, CREATED, SHARED, SMART, Order, Standing, View
+from smartfeeds.core.view import BARE, CREATED, SHARED, SMART, Order, View, ViewStanding
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.store.postgres import PostgresStore
@@ -967,7 +967,7 @@ async def test_item_that_is_not_indexed_is_in_no_filtered_view(store: Store) -> 
     made = await store.write(add_feed(item("a", 1, "in=x | one")))
     (stored,) = await store.read(lambda tx: tx.items(made.node_no, ["a"]))
     views = [view("q=one"), view("category=x"), view("category=x&q=one")]
-    assert await store.read(lambda tx: tx.standings(made.node_no, stored, views)) == [Standing.ABSENT] * 3
+    assert await store.read(lambda tx: tx.standings(made.node_no, stored, views)) == [ViewStanding.ABSENT] * 3
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -997,9 +997,9 @@ async def test_standing_follows_from_the_versions_that_an_item_has_had(
             live = standing == "present" and not stored.deleted
             assert ("a" in ids(tx.slice(made.node_no, Slice(shown, 9)))) is live, query
             assert tx.standings(made.node_no, stored, [BARE, shown, SMART]) == [
-                Standing.ABSENT if stored.deleted else Standing.PRESENT,
-                Standing.PRESENT if live else Standing.ABSENT,
-                Standing.PRESENT,
+                ViewStanding.ABSENT if stored.deleted else ViewStanding.PRESENT,
+                ViewStanding.PRESENT if live else ViewStanding.ABSENT,
+                ViewStanding.PRESENT,
             ], query
 
     for case in cases.split(","):

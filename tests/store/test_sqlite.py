@@ -16,7 +16,7 @@ import pytest
 from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange, Mark, Node, NodeEvent, Slice
 from smartfeeds.core.node_place import NodePlace
-from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
+from smartfeeds.core.view import BARE, CREATED, SMART, Order, View, ViewStanding
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store import sqlite_engine
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -773,7 +773,7 @@ async def test_item_whose_past_versions_hold_too_much_is_in_every_view(
             (found,) = tx.slice(1, Slice(view(query), 9))
             assert found.left is left
             assert tx.count(1, view(query)) == 1
-            assert tx.standings(1, found, [view(query)]) == [Standing.LEFT if left else Standing.PRESENT]
+            assert tx.standings(1, found, [view(query)]) == [ViewStanding.LEFT if left else ViewStanding.PRESENT]
 
     await sqlite.read(check)
     before = await sqlite.read(sizes)

@@ -17,7 +17,7 @@ from smartfeeds.features.polling.source import Source, SourceSettings, new_sourc
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch import rows as enclosure_rows
-from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure
+from smartfeeds.features.prefetch.enclosure import Enclosure, FileArrival
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
 from smartfeeds.features.prefetch.enclosures import ask_for
@@ -143,7 +143,7 @@ class Prefetching:
         """The state of each enclosure by the last segment of its address."""
         return {row.url.rpartition("/")[2]: row.state.value for row in await self.rows()}
 
-    async def log(self) -> list[Arrival]:
+    async def log(self) -> list[FileArrival]:
         """The log of arrivals."""
         return await self.world.store.read(lambda tx: enclosure_rows.arrivals(tx, 0, NO_LIMIT))
 

@@ -31,7 +31,7 @@ from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import CallReader
 from smartfeeds.http.page_writer import NoPages
 from smartfeeds.http.paths import PathTemplate
-from smartfeeds.http.router import HttpRouter, Resource
+from smartfeeds.http.router import HttpRouter, PathResource
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.clients import CallbackClient
 from support.documents import at_once
@@ -185,7 +185,7 @@ async def running_pushing(
         inbox = PushInbox(world.service, clients, tools, own, new_key)
         endpoint = SourcePushEndpoint(inbox, BodyReader(1_000, 5.0, lambda _data: ""))
         template = PathTemplate(f"{PUSH}{{token}}", ())
-        resource = Resource(
+        resource = PathResource(
             template, "push", {"GET": (CHECK_PUSH, endpoint.get), "POST": (RECEIVE_PUSH, endpoint.post)}
         )
         router = HttpRouter(CallReader((), own_url), [resource], NobodyKnown(), NoPages(), lambda *_: None)

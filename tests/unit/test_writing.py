@@ -87,3 +87,14 @@ def test_each_fault_is_found(source: str, fault: str) -> None:
 def test_other_names_and_sentences_are_no_faults() -> None:
     source = '"""Whatever it is."""\nfrom a import b as bb\ndef f(x):\n    """Whether it is."""\n    [y for y in x]'
     assert list(faults(source)) == []
+
+
+def test_public_classes_have_names_of_their_own() -> None:
+    """A reader who meets a name in a message or a signature finds one class."""
+    places: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "component/smartfeeds").rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert len(places) > 1_000
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}

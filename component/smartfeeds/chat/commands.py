@@ -32,7 +32,7 @@ class Offer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ChatReply:
     """An answer: its text, and its buttons. `done` is false if the message had no effect because of an error."""
 
     text: str
@@ -108,14 +108,14 @@ class Chat(Protocol):
     async def read(self, work: Callable[[ReadTx, Context], T]) -> T:
         """Returns the result of a read. Raises StoreError."""
 
-    async def subscribe(self, feed: str) -> Reply:
+    async def subscribe(self, feed: str) -> ChatReply:
         """Delivers the new items of a feed to the actor. Raises FeedError, StoreError."""
 
-    async def unsubscribe(self, feed: str) -> Reply:
+    async def unsubscribe(self, feed: str) -> ChatReply:
         """Ends the delivery of a feed. Raises FeedError, StoreError."""
 
 
-class Rights(Enum):
+class CommandRights(Enum):
     """The occupants of a room who may use a command, and the rights that the command has."""
 
     READ = "everybody, with the rights of the room"
@@ -124,7 +124,7 @@ class Rights(Enum):
 
 
 # Parameters: the conversation (a `Chat`), and the text behind the name of the command.
-Handler = Callable[[Any, str], Awaitable[Reply]]
+Handler = Callable[[Any, str], Awaitable[ChatReply]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class ChatCommand:
     summary: str
     run: Handler
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    rights: Rights = Rights.READ
+    rights: CommandRights = CommandRights.READ
     hidden: bool = False
 
 

@@ -13,7 +13,7 @@ from smartfeeds.core.web_address import is_web
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.clients import Fetcher
-from smartfeeds.net.fetch import FetchLimits, Response
+from smartfeeds.net.fetch import FetchLimits, FetchResponse
 
 
 def file_or_address(text: str) -> Path | str:
@@ -31,7 +31,7 @@ def allowed_networks(config: Path | None, *, allow_private: bool) -> tuple[Netwo
     return load_settings(config).sources.networks
 
 
-async def fetch(url: str, allowed: tuple[Network, ...]) -> Response:
+async def fetch(url: str, allowed: tuple[Network, ...]) -> FetchResponse:
     """Return the document at an address, up to the maximum size of a document. Raises FetchError."""
     limits = FetchLimits(max_bytes=MAX_DOCUMENT_BYTES, allowed=allowed)
     async with Fetcher(limits) as fetcher:

@@ -101,7 +101,7 @@ class Item(NamedTuple):
     is the sx:sync of a feed's item as XML, with its `conflicts` (FeedSync 2.4); the endpoint alone if the item was
     published here and not changed since; None if it was not read. The payload never contains it. `sync_id` is the id in
     the sync data, empty if it equals `id` (A-154). `left`: the view from which the item was read does not contain the
-    item any more, although it is not deleted (`core.view.Standing`). No store has this flag, and
+    item any more, although it is not deleted (`core.view.ViewStanding`). No store has this flag, and
     `service.syncing.item_in_view` sets `deleted` too. `damaged`: the database has other bytes than were stored, so the
     item has neither payload nor sync data here.
 

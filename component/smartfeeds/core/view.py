@@ -120,7 +120,7 @@ NO_TRAITS = Traits()
 ANYTHING = Traits(frozenset({""}), frozenset({""}))
 
 
-class Standing(Enum):
+class ViewStanding(Enum):
     """The relation of an item to a view.
 
     A view contains an item if one of the versions that the item has had matches all its filters at once. `LEFT`: the

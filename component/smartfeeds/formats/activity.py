@@ -14,7 +14,7 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import DocumentFormat, Reader, whole
-from smartfeeds.formats.entry import ACTIVITY_NS, NO_TEXT, Entry, EntryLink, EntrySource, Person, read_entry
+from smartfeeds.formats.entry import ACTIVITY_NS, NO_TEXT, Entry, EntryLink, EntryPerson, EntrySource, read_entry
 from smartfeeds.formats.feed_document import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
@@ -69,7 +69,7 @@ def write_activities(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocumen
 def activity_losses(entry: Entry) -> list[FormatLoss]:
     """Returns the parts of the entry that its activity does not contain."""
     losses = losses_of(entry, _LOST)
-    author = entry.authors[0] if entry.authors and not entry.deleted else Person()
+    author = entry.authors[0] if entry.authors and not entry.deleted else EntryPerson()
     if author.email and author.uri and not author.uri.startswith(_WEB):
         losses.append(FormatLoss(entry.item_id, EntryPart.EMAIL.value.text))
     return losses
@@ -91,7 +91,7 @@ def _activity(entry: Entry, *, comments: bool) -> JsonObject:
     }
 
 
-def _actor(person: Person) -> JsonObject:
+def _actor(person: EntryPerson) -> JsonObject:
     """AS 1.0 has one `url` and one `id`; a mail address is the id of a person who has no other."""
     url = person.uri if person.uri.startswith(_WEB) else ""
     own_id = person.uri if not url else ""

@@ -82,7 +82,7 @@ NO_TEXT = EntryText(TextKind.TEXT, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class EntryPerson:
     """An author or contributor; any part may be empty, not all of them. `more`: the element holds other data too."""
 
     name: str = ""
@@ -154,7 +154,7 @@ class Entry:
     title: EntryText = NO_TEXT
     summary: EntryText | None = None
     content: EntryText | None = None
-    authors: list[Person] = field(default_factory=list)
+    authors: list[EntryPerson] = field(default_factory=list)
     categories: list[Category] = field(default_factory=list)
     links: list[EntryLink] = field(default_factory=list)
     published_us: int | None = None
@@ -168,7 +168,7 @@ class Entry:
     extensions: list[bytes] = field(default_factory=list)
     created_us: int = 0
     modified_us: int = 0
-    contributors: list[Person] = field(default_factory=list)
+    contributors: list[EntryPerson] = field(default_factory=list)
     rights: EntryText | None = None
     content_link: EntryLink | None = None
     content_type: str = ""
@@ -271,7 +271,7 @@ class _EntryReader:
         self.texts: dict[str, EntryText] = {}
         self.times: dict[str, int] = {}
         self.names: dict[str, str] = {}
-        self.source_authors: list[Person] = []
+        self.source_authors: list[EntryPerson] = []
 
     def read(self) -> None:
         entry = self.entry
@@ -440,7 +440,7 @@ def read_text(node: Element, kind: str, base: str) -> EntryText:
     return EntryText(TextKind.TEXT, text, language)
 
 
-def _people(node: Element, base: str) -> list[Person]:
+def _people(node: Element, base: str) -> list[EntryPerson]:
     """The person of a person construct (RFC 4287 3.2); none if the construct has no name, address or URI."""
     parts = {_NAME: "", _EMAIL: "", atom.URI: ""}
     for child in node:
@@ -449,7 +449,7 @@ def _people(node: Element, base: str) -> list[Person]:
     name, email, uri = parts.values()
     if not (name or email or uri):
         return []
-    return [Person(name, email, resolve_uri(base, uri) if uri else "", has_more(node))]
+    return [EntryPerson(name, email, resolve_uri(base, uri) if uri else "", has_more(node))]
 
 
 def _link(node: Element, base: str) -> EntryLink | None:

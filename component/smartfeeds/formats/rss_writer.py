@@ -26,9 +26,9 @@ from smartfeeds.formats.entry import (
     Category,
     Entry,
     EntryLink,
+    EntryPerson,
     EntrySource,
     EntryText,
-    Person,
     has_more,
     read_entry,
 )
@@ -179,7 +179,7 @@ def category_element(category: Category) -> str:
 def _simplify(entry: Entry) -> None:
     """Leaves only RSS elements of authors and categories. Readers that know the Atom elements beside them, too, show
     the same author twice, and few of them read a name in `author`."""
-    entry.authors = [Person(person.label) for person in entry.authors]
+    entry.authors = [EntryPerson(person.label) for person in entry.authors]
     entry.categories = [Category(category.term, category.scheme) for category in entry.categories]
     entry.content, entry.content_link = entry.shown_content, None
 
@@ -224,7 +224,7 @@ def _dates(entry: Entry) -> list[str]:
     return lines
 
 
-def _authors(people: Iterable[Person]) -> list[str]:
+def _authors(people: Iterable[EntryPerson]) -> list[str]:
     """RSS 2.0 has one `author` at most: a mail address with a name behind it. Other people are in `dc:creator`."""
     lines: list[str] = []
     has_author = False

@@ -41,7 +41,7 @@ Observe = Callable[[str, str, float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class PathResource:
     """A path with its methods. HEAD is served by the handler of GET. `metric` labels its requests in the metrics."""
 
     template: PathTemplate
@@ -72,7 +72,7 @@ class Target(NamedTuple):
     """The resource of a path, and what the path names (`HttpCall`). Nothing can have a name that is not `possible`.
     `is_text`: XML can carry what the path names."""
 
-    resource: Resource
+    resource: PathResource
     name: str = ""
     item_id: str = ""
     suffix: str = ""
@@ -88,7 +88,7 @@ class HttpRouter:
     def __init__(
         self,
         callers: CallReader,
-        resources: Iterable[Resource],
+        resources: Iterable[PathResource],
         authenticator: Authenticator,
         pages: PageWriter,
         observe: Observe,
@@ -99,7 +99,7 @@ class HttpRouter:
         self._fixed = {resource.template.text: resource for resource in resources if not resource.template.variables}
         by_segment = sorted(resources, key=_segment)  # those of a segment stay in their order
         self._templates = {segment: list(group) for segment, group in groupby(by_segment, _segment)}
-        server = Resource(PathTemplate(_SERVER), "http_options")
+        server = PathResource(PathTemplate(_SERVER), "http_options")
         for resource in resources:
             server.methods.update(resource.methods)
         self._fixed[_SERVER] = server
@@ -174,7 +174,7 @@ class _Exchange:
 
     request: web.BaseRequest
     call: HttpCall | None = None
-    resource: Resource | None = None
+    resource: PathResource | None = None
     outcome: str = "ok"
     metric: str = "unread"
 
@@ -220,7 +220,7 @@ def _check_unsent(request: web.BaseRequest) -> None:
         raise ConnectionResetError("a response that had begun cannot be finished")
 
 
-def _target_of(resource: Resource, values: Mapping[str, str]) -> Target:
+def _target_of(resource: PathResource, values: Mapping[str, str]) -> Target:
     """The target of a path with these raw values of its variables."""
     try:
         name, item_id = (decode_value(values[part]) if part in values else "" for part in ("name", "id"))
@@ -250,7 +250,7 @@ def _authorize(call: HttpCall, operation: Operation) -> None:
             call.require(operation.scope, call.name)
 
 
-def _segment(resource: Resource) -> str:
+def _segment(resource: PathResource) -> str:
     return first_segment(resource.template.text)
 
 
@@ -259,7 +259,7 @@ def _with_head(methods: Iterable[str]) -> list[str]:
     return [name for method in ordered for name in ((method, "HEAD") if method == "GET" else (method,))]
 
 
-def _without_handler(call: HttpCall, resource: Resource) -> Reply:
+def _without_handler(call: HttpCall, resource: PathResource) -> Reply:
     """OPTIONS: the methods; for pages of other hosts, those that they may use (the Fetch standard, CORS).
 
     Raises HttpError(405) with the same methods for every other method.

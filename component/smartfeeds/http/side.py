@@ -22,7 +22,7 @@ from smartfeeds.http.page_writer import NoPages, PageWriter
 from smartfeeds.http.paths import PathTemplate
 from smartfeeds.http.publishing import ReadItem
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.router import Handler, Resource
+from smartfeeds.http.router import Handler, PathResource
 from smartfeeds.parts import Parts
 from smartfeeds.service.answers import Handle
 
@@ -114,13 +114,15 @@ def page_writer_of(sides: Iterable[HttpSide[Any]], handle: Handle, domain: str, 
     return makers[0](handle, domain, forms) if makers else NoPages()
 
 
-def resources(parts: Iterable[tuple[tuple[Route[Any], ...], Any]], suffixes: Collection[str]) -> tuple[Resource, ...]:
+def resources(
+    parts: Iterable[tuple[tuple[Route[Any], ...], Any]], suffixes: Collection[str]
+) -> tuple[PathResource, ...]:
     """Returns the resources of the routes of several parts, each with the object that has its handlers. Of routes with
     one method and path, the last is taken. `suffixes` are those of documents."""
-    by_path: dict[str, Resource] = {}
+    by_path: dict[str, PathResource] = {}
     for routes, handlers in parts:
         for route in routes:
             if route.path not in by_path:
-                by_path[route.path] = Resource(PathTemplate(route.path, suffixes), f"http_{route.metric}")
+                by_path[route.path] = PathResource(PathTemplate(route.path, suffixes), f"http_{route.metric}")
             by_path[route.path].methods[route.method] = (route.operation, route.handler(handlers))
     return tuple(by_path.values())

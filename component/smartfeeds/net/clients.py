@@ -16,7 +16,7 @@ from smartfeeds.core.ip_addresses import Network, plain_address
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.hidden import hidden
 from smartfeeds.net.callbacks import PERMANENT, TOTAL_S, CallbackAnswer
-from smartfeeds.net.fetch import ANYBODY, FetchLimits, Response, Sender
+from smartfeeds.net.fetch import ANYBODY, FetchLimits, FetchResponse, Sender
 from smartfeeds.net.limiter import HostLimiter
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Fetcher(LateClient["FetchClient"]):
         max_bytes: int | None = None,
         sender: Sender = ANYBODY,
         hold_s: float = 0.0,
-    ) -> Response:
+    ) -> FetchResponse:
         """The document at an address, after redirects; `not_modified` if it is still the one that `known` belongs to.
 
         `max_bytes` bounds this body, in place of the limit for all. The time limit does not count waiting for a turn.

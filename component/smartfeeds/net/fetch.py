@@ -67,7 +67,7 @@ class FetchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class FetchResponse:
     """The response to a fetch.
 
     `url` is its address after redirects. `content_type` is lower case without parameters, `charset` is the parameter of
@@ -84,10 +84,10 @@ class Response:
     headers: Headers = field(default_factory=lambda: NO_HEADERS, compare=False)
     hops: tuple[Hop, ...] = field(default=(), compare=False)
 
-    def __reduce__(self) -> tuple[type["Response"], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type["FetchResponse"], tuple[object, ...]]:
         """Copies the response for the process that reads the document: all but the fields of the response and the
         requests."""
-        return Response, (self.url, self.status, self.body, self.content_type, self.validators, self.charset)
+        return FetchResponse, (self.url, self.status, self.body, self.content_type, self.validators, self.charset)
 
     @property
     def permanent_url(self) -> str:
@@ -128,7 +128,7 @@ class HttpClient(Protocol):
         max_bytes: int | None = None,
         sender: Sender = ANYBODY,
         hold_s: float = 0.0,
-    ) -> Response:
+    ) -> FetchResponse:
         """As `Fetcher.get`."""
 
 

@@ -18,7 +18,7 @@ from yarl import URL
 
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.net.bodies import ENCODINGS, Body, BodyError
-from smartfeeds.net.fetch import FetchError, FetchLimits, Hop, Response, Sender
+from smartfeeds.net.fetch import FetchError, FetchLimits, FetchResponse, Hop, Sender
 from smartfeeds.net.headers import charset_of, echoed, header_fault, headers_of
 from smartfeeds.net.limiter import HostLimiter, HostPausedError
 from smartfeeds.net.resolver import KEPT_S
@@ -77,11 +77,11 @@ class FetchClient(GuardedSession):
 
     async def get(
         self, url: str, known: Validators, accept: str, max_bytes: int, sender: Sender, hold_s: float
-    ) -> Response:
+    ) -> FetchResponse:
         """As `Fetcher.get`."""
         first = _address(url)
 
-        async def request(target: URL) -> tuple[int, Response | URL]:
+        async def request(target: URL) -> tuple[int, FetchResponse | URL]:
             headers = _headers(target, known, accept, sender, is_first_origin=target.origin() == first.origin())
             conditional = "If-None-Match" in headers or "If-Modified-Since" in headers
             expected = _SUCCESS | {_NOT_MODIFIED} if conditional else _SUCCESS
@@ -191,7 +191,7 @@ class FetchClient(GuardedSession):
         return pause_s
 
 
-async def _read(response: aiohttp.ClientResponse, known: Validators, max_bytes: int) -> Response:
+async def _read(response: aiohttp.ClientResponse, known: Validators, max_bytes: int) -> FetchResponse:
     not_modified = response.status == _NOT_MODIFIED
     try:
         body = Body(response.headers.get("Content-Encoding", ""), max_bytes)
@@ -207,7 +207,7 @@ async def _read(response: aiohttp.ClientResponse, known: Validators, max_bytes: 
     headers = headers_of(response)
     # The fields of a 304 replace those of the stored response (RFC 9111 section 4.3.4); a 200 replaces both.
     former = known if not_modified else NO_VALIDATORS
-    return Response(
+    return FetchResponse(
         url=str(response.url),
         status=response.status,
         body=whole,

@@ -21,7 +21,7 @@ from smartfeeds.core.model import (
     Slice,
     Subscription,
 )
-from smartfeeds.core.view import BARE, Order, Standing, View, canonical, from_canonical
+from smartfeeds.core.view import BARE, Order, View, ViewStanding, canonical, from_canonical
 from smartfeeds.delivery.slices import cursors_of, items_after, mark_at, newest_cursor
 from smartfeeds.push.audience import is_recipient
 from smartfeeds.push.frames import PushFrame, PushHeaders, RecipientGroup, item_frame, retract_frame
@@ -241,11 +241,11 @@ def _change(
     forms: dict[tuple[bool, bool], Item] = {}
     inside: dict[str, Item] = {}
     for text, view in views.items():
-        standing = standings.get(text, Standing.PRESENT)
-        if standing is Standing.ABSENT:
+        standing = standings.get(text, ViewStanding.PRESENT)
+        if standing is ViewStanding.ABSENT:
             continue
-        form = (view.sync, standing is Standing.LEFT)
+        form = (view.sync, standing is ViewStanding.LEFT)
         if form not in forms:
-            forms[form] = item_in_view(context, node, view, item._replace(left=standing is Standing.LEFT))
+            forms[form] = item_in_view(context, node, view, item._replace(left=standing is ViewStanding.LEFT))
         inside[text] = forms[form]
     return PushedChange(key_of(order, item), item, cursor, inside)

@@ -12,6 +12,7 @@ from smartfeeds.service.context import Context, is_admin
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.resources import (
     Action,
+    ActionResult,
     ActionRoute,
     Caller,
     Column,
@@ -19,10 +20,9 @@ from smartfeeds.service.resources import (
     Filter,
     ListAnswer,
     ListCommand,
-    Outcome,
     Places,
     Resource,
-    Table,
+    TablePage,
     text_of,
 )
 from smartfeeds.service.standing import check_admin
@@ -117,11 +117,11 @@ async def _read(caller: Caller, page: ResultSetRequest, behind: bool) -> ListAns
     return ListAnswer(answer.statuses, after="" if answer.after is None else ":".join(map(str, answer.after)))
 
 
-async def _retry(caller: Caller, fields: Fields) -> Outcome:
+async def _retry(caller: Caller, fields: Fields) -> ActionResult:
     name = text_of(fields, "consumer")
     request = RetryConsumers(caller.actor, caller.service, None if name == ALL else name)
     answer = await caller.ask(request, ConsumersRetried)
-    return Outcome(done="retried", body={"retried": answer.count})
+    return ActionResult(done="retried", body={"retried": answer.count})
 
 
 def next_attempt(next_us: int | None) -> str:
@@ -174,7 +174,7 @@ CONSUMERS: Resource[ConsumerStatus] = Resource(
         ("consumer", "node", "order", "state", "waiting", "lag_s", "next_attempt", "error"),
     ),
     summary="The consumers of your nodes with their lag; all consumers for admins",
-    table=Table(
+    table=TablePage(
         N_("Consumers"),
         N_("What follows your feeds, how far it is behind, and the last error."),
         N_("There are no consumers."),

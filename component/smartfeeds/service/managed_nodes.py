@@ -13,6 +13,7 @@ from smartfeeds.service.paged_lists import PagedList, listed_bytes, number, page
 from smartfeeds.service.requests import Answer, CreateNode, NodeCreated, NodeRequest
 from smartfeeds.service.resources import (
     Action,
+    ActionResult,
     Caller,
     Column,
     Field,
@@ -21,9 +22,8 @@ from smartfeeds.service.resources import (
     ListAnswer,
     ListCommand,
     ListRequest,
-    Outcome,
     Resource,
-    Table,
+    TablePage,
     reader,
 )
 from smartfeeds.service.standing import Standing
@@ -106,7 +106,7 @@ def _listed_bytes(node: Node) -> int:
     return listed_bytes(node.name, node.options.title)
 
 
-async def _create(caller: Caller, fields: Fields) -> Outcome:
+async def _create(caller: Caller, fields: Fields) -> ActionResult:
     form = {PUBSUB + name: (fields[name],) for name in ("title", "access_model") if fields.get(name)}
     name = fields.get("name", "")
     if not name:
@@ -114,7 +114,7 @@ async def _create(caller: Caller, fields: Fields) -> Outcome:
     kind = fields.get("kind", NodeKind.FEED.value)
     request = CreateNode(caller.actor, caller.service, name, {KIND: (kind,), **form})
     node = (await caller.ask(request, NodeCreated)).node
-    return Outcome(done="created", path=entry_path(node, folder=ADMIN_FEEDS))
+    return ActionResult(done="created", path=entry_path(node, folder=ADMIN_FEEDS))
 
 
 _MODELS = (
@@ -157,7 +157,7 @@ NODES: Resource[NodeSummary] = Resource(
     command=ListCommand(
         "list-nodes", "List nodes", ("node", "title", "kind", "items", "deleted", "subscriptions", "creator")
     ),
-    table=Table(
+    table=TablePage(
         N_("Feeds"),
         N_("The feeds that you manage, with their entries and subscriptions."),
         N_("You own no feed yet."),

@@ -18,6 +18,7 @@ from smartfeeds.service.requests import (
 )
 from smartfeeds.service.resources import (
     Action,
+    ActionResult,
     ActionRoute,
     Caller,
     Column,
@@ -26,9 +27,8 @@ from smartfeeds.service.resources import (
     Form,
     ListAnswer,
     ListCommand,
-    Outcome,
     Resource,
-    Table,
+    TablePage,
     text_of,
 )
 from smartfeeds.service.standing import Standing
@@ -59,15 +59,15 @@ async def _read_members(caller: Caller, page: ResultSetRequest, _narrow: bool) -
     return ListAnswer(answer.entries, answer.result_set)
 
 
-async def _affiliate(caller: Caller, fields: Fields) -> Outcome:
+async def _affiliate(caller: Caller, fields: Fields) -> ActionResult:
     """Gives a bare JID an affiliation, or removes that which it has (XEP-0060 8.9.2)."""
     affiliation = fields.get("affiliation", Affiliation.NONE.value)
     entries = ((bare_jid(fields.get("jid", "")), affiliation),)
     check_applied(await caller.ask(SetAffiliations(caller.actor, caller.service, caller.node, entries), Answer))
-    return Outcome(done="saved" if "affiliation" in fields else "removed")
+    return ActionResult(done="saved" if "affiliation" in fields else "removed")
 
 
-async def _put_member(caller: Caller, fields: Fields) -> Outcome:
+async def _put_member(caller: Caller, fields: Fields) -> ActionResult:
     text_of(fields, "affiliation", _AFFILIATIONS)
     return await _affiliate(caller, fields)
 
@@ -97,7 +97,7 @@ MEMBERS: Resource[AffiliationShown] = Resource(
     of_node=True,
     command=ListCommand("list-affiliations", "List the affiliations of a node", ("jid", "affiliation")),
     summary="The affiliations of a node",
-    table=Table(
+    table=TablePage(
         N_("Members"),
         N_("Who has a role at this feed. The access model of the feed decides about all others."),
         N_("Nobody has a role at this feed."),
@@ -135,16 +135,16 @@ async def _read_subscriptions(caller: Caller, page: ResultSetRequest, _narrow: b
     return ListAnswer(answer.entries, answer.result_set)
 
 
-async def _subscribe(caller: Caller, fields: Fields) -> Outcome:
+async def _subscribe(caller: Caller, fields: Fields) -> ActionResult:
     """Subscribes an address, or approves its request (XEP-0060 8.8.2)."""
     await _set_subscription(caller, fields, "subscribed")
-    return Outcome(done="saved")
+    return ActionResult(done="saved")
 
 
-async def _unsubscribe(caller: Caller, fields: Fields) -> Outcome:
+async def _unsubscribe(caller: Caller, fields: Fields) -> ActionResult:
     """Ends the subscriptions of an address (XEP-0060 8.8.4)."""
     await _set_subscription(caller, fields, "none")
-    return Outcome(done="removed")
+    return ActionResult(done="removed")
 
 
 async def _set_subscription(caller: Caller, fields: Fields, state: str) -> None:
@@ -168,7 +168,7 @@ SUBSCRIPTIONS: Resource[SubscriptionShown] = Resource(
     of_node=True,
     command=ListCommand("list-subscriptions", "List the subscriptions of a node", ("jid", "state")),
     summary="The subscribed addresses of a node",
-    table=Table(
+    table=TablePage(
         N_("Subscriptions"),
         N_("The addresses that are notified of new entries over XMPP."),
         N_("Nobody is subscribed."),

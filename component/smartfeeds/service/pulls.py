@@ -14,7 +14,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind,
 from smartfeeds.core.page import PagePlan
 from smartfeeds.core.position import MAX_GROUP, SPAN, AtCursor, AtItem, Cursor, format_cursor, matches, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
-from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
+from smartfeeds.core.view import CREATED, SMART, Order, View, ViewStanding
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, check_persistent, locate_for
 from smartfeeds.service.damage import check_whole
@@ -309,7 +309,7 @@ def in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | Non
     if item is None or not view.filtered:
         return item
     (standing,) = tx.standings(node.node_no, item, (view,))
-    return None if standing is Standing.ABSENT else item._replace(left=standing is Standing.LEFT)
+    return None if standing is ViewStanding.ABSENT else item._replace(left=standing is ViewStanding.LEFT)
 
 
 def ordered_view(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:

@@ -144,7 +144,7 @@ class Form:
     fields: tuple[Field, ...]
 
 
-class Outcome(NamedTuple):
+class ActionResult(NamedTuple):
     """The result of an action: `note` for forms; for pages the key of the message and the path of the next page ("" for
     the same one), or a secret text, which no other page can show; and `body`, the object that programs get."""
 
@@ -183,7 +183,7 @@ class Action:
     """
 
     name: str
-    perform: Callable[[Caller, Fields], Awaitable[Outcome]]
+    perform: Callable[[Caller, Fields], Awaitable[ActionResult]]
     title: str = ""
     audience: Audience = Audience.OWNERS
     button: str = ""
@@ -204,7 +204,7 @@ class ListCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TablePage:
     """The page of a list: its title, a sentence about it, the text of an empty list, and its columns. `links` says
     whether the first column leads to the pages of a node."""
 
@@ -234,7 +234,7 @@ class Resource(Generic[E]):
     narrow: Filter | None = None
     command: ListCommand | None = None
     summary: str = ""
-    table: Table | None = None
+    table: TablePage | None = None
     choice: Choice[E] | None = None
     actions: tuple[Action, ...] = ()
 

@@ -110,8 +110,8 @@ class CountReads(ItemReads):
     def _count_on(self, row: NodeRow, view: View, moment: FeedMoment, known: tuple[FeedMoment, int] | None) -> int:
         """Returns the count of a view from its last count, if only new items were added since; else count again.
 
-        An item that was in a view stays in it (`core.view.Standing`). An edit may add an item, and the index does not
-        show whether the item was in the view before the edit.
+        An item that was in a view stays in it (`core.view.ViewStanding`). An edit may add an item, and the index does
+        not show whether the item was in the view before the edit.
         """
         node_no = row.node.node_no
         if known is None or known[0].configuration != moment.configuration or known[0].newest > moment.newest:

@@ -1,4 +1,4 @@
-"""Filtered views in SQL: which items a view contains, and which of them have left it (`core.view.Standing`).
+"""Filtered views in SQL: which items a view contains, and which of them have left it (`core.view.ViewStanding`).
 
 The table `facet` has a row for each facet that any version of an item has had. Each bit of its column `states` is a
 version with the facet (`rows.STATES`). The versions that match several filters at once are the bits that their rows

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from smartfeeds.core.model import ALL_NUMBERS, Edge, IndexState, Item, KeyRange, Slice
-from smartfeeds.core.view import SMART, Filters, Order, Standing, View
+from smartfeeds.core.view import SMART, Filters, Order, View, ViewStanding
 from smartfeeds.store.engine import Direction, Engine, Row
 from smartfeeds.store.rows import DELETED, KEYS, NodeRow, placeholders, prefixed, to_brief_items, to_items
 from smartfeeds.store.scan import SCAN_ITEMS, SCAN_LEAST, SCAN_SHARE, Scan
@@ -113,8 +113,8 @@ class ItemReads(NodeReads):
     def slice(self, node_no: int, page: Slice) -> list[Item]:
         """Returns items of a view, ascending, with sync data only if the view shows it.
 
-        `Item.left` marks items that have left a filtered view (`core.view.Standing`); a view that hides tombstones has
-        none of them. For an unfiltered view the cost grows with the result, not with the feed.
+        `Item.left` marks items that have left a filtered view (`core.view.ViewStanding`); a view that hides tombstones
+        has none of them. For an unfiltered view the cost grows with the result, not with the feed.
         """
         if page.view.filtered:
             return self._filtered_slice(node_no, page)
@@ -222,13 +222,13 @@ class ItemReads(NodeReads):
             return group
         return [(row[0], row[1]) for row in self.db.rows(*_group_of(node_no, order, key_us, limit))]
 
-    def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
+    def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[ViewStanding]:
         """Returns the standing of a stored item in each of these views. The cost grows with the number of the item's
         versions.
         """
         row = self._row(node_no)
         if row is None:
-            return [Standing.ABSENT] * len(views)
+            return [ViewStanding.ABSENT] * len(views)
         states: dict[bytes, int] = {}
         indexed = (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no)
         if indexed and any(view.filtered for view in views):
@@ -401,13 +401,13 @@ class ItemReads(NodeReads):
         return items[:done], len(items) == limit or done < len(items)
 
 
-def _standing(view: View, item: Item, states: int) -> Standing:
+def _standing(view: View, item: Item, states: int) -> ViewStanding:
     """Returns the standing of an item in a view, from the states that match the view."""
     if view.hides_tombstones and (item.deleted or not states & 1):
-        return Standing.ABSENT
+        return ViewStanding.ABSENT
     if states & 1 or (states and item.deleted):
-        return Standing.PRESENT
-    return Standing.LEFT if states else Standing.ABSENT
+        return ViewStanding.PRESENT
+    return ViewStanding.LEFT if states else ViewStanding.ABSENT
 
 
 @lru_cache(256)

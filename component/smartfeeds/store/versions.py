@@ -1,4 +1,4 @@
-"""The past versions of an item in the filter index (`core.view.Standing`).
+"""The past versions of an item in the filter index (`core.view.ViewStanding`).
 
 Each facet has its states (`rows.STATES`), and each version its document of tokens. Versions beyond `STATES` are joined
 into one. A joined version matches every view that any of its versions matches. So no item that has left a view is

@@ -24,7 +24,7 @@ Columns = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage:
+class CommandListPage:
     """Rows of a list. `hidden` are fields that carry what later pages need, `total` counts the entries of the list."""
 
     rows: Sequence[Values]
@@ -50,10 +50,10 @@ class PagePosition:
 
     def page(
         self, text: str, rows: Sequence[Values], result_set: ResultSet | None, hidden: tuple[FormField, ...] = ()
-    ) -> ListPage:
+    ) -> CommandListPage:
         """Returns the page with the pages around it. `text` is the position of this page."""
         if result_set is None or result_set.first is None or result_set.last is None:
-            return ListPage(rows, Pages(text), None if result_set is None else result_set.count, hidden)
+            return CommandListPage(rows, Pages(text), None if result_set is None else result_set.count, hidden)
         start = max(0, self.index - len(rows)) if self.way == "before" else self.index
         end = start + len(rows)
         pages = Pages(
@@ -61,7 +61,7 @@ class PagePosition:
             f"before:{start}:{result_set.first}" if start else "",
             f"after:{end}:{result_set.last}" if result_set.is_longer_than(end) else "",
         )
-        return ListPage(rows, pages, result_set.count, hidden)
+        return CommandListPage(rows, pages, result_set.count, hidden)
 
 
 def is_whole(result_set: ResultSet | None, entries: int) -> bool:
@@ -79,7 +79,9 @@ def position_of(step: StepInput) -> PagePosition:
     return PagePosition(match[1], int(match[2]), match[3])
 
 
-def list_steps(columns: Columns, what: str, read: Callable[[StepInput], Awaitable[ListPage]]) -> tuple[Step, Step]:
+def list_steps(
+    columns: Columns, what: str, read: Callable[[StepInput], Awaitable[CommandListPage]]
+) -> tuple[Step, Step]:
     """Returns the two steps of a list: pages while there are several, and the table of a page at the end.
 
     `what` is the noun of an entry, such as "node". `read` returns the page that a step requests.

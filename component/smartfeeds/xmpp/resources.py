@@ -8,7 +8,7 @@ from typing import Any
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.service.resources import Action, Caller, ListAnswer, Resource
 from smartfeeds.xmpp.command_fields import CommandField, flag_field, form_step, text_field
-from smartfeeds.xmpp.command_lists import PAGE_ROWS, ListPage, is_whole, list_steps, position_of
+from smartfeeds.xmpp.command_lists import PAGE_ROWS, CommandListPage, is_whole, list_steps, position_of
 from smartfeeds.xmpp.commands import (
     Command,
     CommandForm,
@@ -60,7 +60,7 @@ def _flag_of(resource: Resource[Any]) -> CommandField[bool] | None:
     return flag and flag_field(flag.name, flag.label, default=True, description=flag.description)
 
 
-async def _page(parts: Sequence[Resource[Any]], step: StepInput) -> ListPage:
+async def _page(parts: Sequence[Resource[Any]], step: StepInput) -> CommandListPage:
     resource = parts[0]
     caller = caller_of(step, NODE.read(step) if resource.of_node else "")
     hidden: tuple[FormField, ...] = (NODE.hide(caller.node),) if resource.of_node else ()
@@ -75,7 +75,7 @@ async def _page(parts: Sequence[Resource[Any]], step: StepInput) -> ListPage:
         entries = await _read(resource, caller, ResultSetRequest(str(PAGE_ROWS), step.page or None), narrow=narrow)
         first = resource.places.first
         pages = Pages(step.page, first if step.page not in ("", first) else "", entries.after)
-        return ListPage(_rows(resource, entries), pages, None, hidden)
+        return CommandListPage(_rows(resource, entries), pages, None, hidden)
     position = position_of(step)
     entries = await _read(resource, caller, position.request, narrow=narrow)
     rows = _rows(resource, entries)

@@ -11,7 +11,15 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.documents.json_feed import JSON_NS, write_json_feed
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.entry import EntryLink, EntrySource, EntryText, Person, ReplyReference, TextKind, read_entry
+from smartfeeds.formats.entry import (
+    EntryLink,
+    EntryPerson,
+    EntrySource,
+    EntryText,
+    ReplyReference,
+    TextKind,
+    read_entry,
+)
 from smartfeeds.formats.feed_document import FormatLoss
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, load_json
 from smartfeeds.formats.payload import complete_entry
@@ -255,8 +263,8 @@ def test_a_feed_is_read():
     assert (entry.title, entry.summary) == (EntryText(TextKind.TEXT, "A & <B>"), EntryText(TextKind.TEXT, "s"))
     assert entry.content == EntryText(TextKind.HTML, '<a href="http://e.example/p">c</a>')
     assert entry.authors == [
-        Person("Ann", "a@e.example"),
-        Person("http://e.example/b", "", "http://e.example/b"),
+        EntryPerson("Ann", "a@e.example"),
+        EntryPerson("http://e.example/b", "", "http://e.example/b"),
     ]
     assert [category.term for category in entry.categories] == ["t", "u"]
     assert entry.enclosures == [EntryLink("enclosure", "http://e.example/f.mp3", "audio/mpeg", "F", 12)]

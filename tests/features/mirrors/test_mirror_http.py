@@ -21,7 +21,7 @@ from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.http.encode import Encoder, PageAddress
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import read_query
-from smartfeeds.net.fetch import FetchError, Response
+from smartfeeds.net.fetch import FetchError, FetchResponse
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import DeleteNode, FeedPage, PullFeed
 from smartfeeds.store.base import ReadTx
@@ -32,7 +32,7 @@ from support.world import ATOM_NS, S, jid
 FILE = "https://files.example/plans.xml"
 COMPLETE = "https://files.example/all.xml"
 SMART = "https://feeds.a.example/feeds/plans/"
-Page = bytes | Callable[[str, str], Response]
+Page = bytes | Callable[[str, str], FetchResponse]
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Web:
         accept: str = "*/*",
         max_bytes: int | None = None,
         hold_s: float = 0.0,
-    ) -> Response:
+    ) -> FetchResponse:
         self.asked.append(url)
         self.conditional.append(bool(known))
         site = self.net.sites.get(urlsplit(url).hostname or "")
@@ -80,10 +80,10 @@ class Web:
         validators = Validators(url, tag)
         self.statuses.append(304 if known == validators else 200)
         if known == validators:
-            return Response(url, 304, validators=validators)
-        return Response(url, 200, page, "application/atom+xml", validators)
+            return FetchResponse(url, 304, validators=validators)
+        return FetchResponse(url, 200, page, "application/atom+xml", validators)
 
-    async def feed(self, site: Site, url: str) -> Response:
+    async def feed(self, site: Site, url: str) -> FetchResponse:
         """A page of a Smart Feed, as the HTTP side makes it."""
         parts = urlsplit(url)
         values, query = PathTemplate("/feeds/{name}/").match(parts.path), read_query(parts.query)
@@ -95,7 +95,7 @@ class Web:
         except FeedError as error:
             raise FetchError(url, f"answered 404: {error}", status=404) from None
         assert isinstance(answer, FeedPage)
-        return Response(url, 200, Encoder().atom(answer, place), "application/atom+xml")
+        return FetchResponse(url, 200, Encoder().atom(answer, place), "application/atom+xml")
 
 
 def entry(
@@ -258,12 +258,12 @@ async def test_remote_feed_that_was_deleted_and_created_again_is_read_without_va
 
     def present(title: str) -> Page:
         return lambda url, etag: (
-            Response(url, 304, validators=Validators(url, tag))
+            FetchResponse(url, 304, validators=Validators(url, tag))
             if etag == tag
-            else Response(url, 200, feed(entry("a"), entry(title)), "application/atom+xml", Validators(url, tag))
+            else FetchResponse(url, 200, feed(entry("a"), entry(title)), "application/atom+xml", Validators(url, tag))
         )
 
-    def absent(url: str, _etag: str) -> Response:
+    def absent(url: str, _etag: str) -> FetchResponse:
         raise FetchError(url, f"answered {status}", status=status)
 
     web.pages[FILE] = present("b")
@@ -428,7 +428,7 @@ async def test_address_that_fails_is_left_alone_for_growing_pauses(net: Net, web
 async def test_server_that_asks_for_a_pause_gets_it(net: Net, web: Web) -> None:
     """Retry-After (RFC 9110 10.2.3) takes the place of the back-off."""
 
-    def overloaded(url: str, _etag: str) -> Response:
+    def overloaded(url: str, _etag: str) -> FetchResponse:
         raise FetchError(url, "answered 503", status=503, retry_after_s=7_200.0)
 
     web.pages[FILE] = overloaded
@@ -619,7 +619,7 @@ async def smart(net: Net, count: int) -> Site:
 def test_page_is_read_in_the_charset_of_the_answer() -> None:
     """RFC 7303 3"""
     body = feed(entry("a", "\u043c\u0438\u0440")).decode().encode("cp1251")
-    page = mirror_http.read_page(Response(FILE, 200, body, "application/atom+xml", charset="windows-1251"))
+    page = mirror_http.read_page(FetchResponse(FILE, 200, body, "application/atom+xml", charset="windows-1251"))
     assert ["\u043c\u0438\u0440" in piece.raw.decode() for piece in page.pieces] == [True]
 
 
@@ -654,7 +654,7 @@ async def test_smart_feed_goes_on_where_a_restart_or_a_failure_left_it(net: Net,
     a = await smart(net, 25)
     get, calls = web.get, []
 
-    async def failing(url: str, **named: object) -> Response:
+    async def failing(url: str, **named: object) -> FetchResponse:
         calls.append(url)
         if len(calls) == 2:
             raise FetchError(url, "does not answer")
@@ -677,7 +677,7 @@ async def test_smart_feed_that_lost_the_cursor_is_read_from_its_beginning(net: N
     b = await mirror_of(net, SMART + "?order=modified&sync=true")
     feed_of, failures = web.feed, []
 
-    async def forgetful(site: Site, url: str) -> Response:
+    async def forgetful(site: Site, url: str) -> FetchResponse:
         if "since=" in url:
             failures.append(url)
             raise FetchError(url, "answered 404", status=404)

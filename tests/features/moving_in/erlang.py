@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from smartfeeds.features.moving_in.erlang_terms import Atom, Term
+from smartfeeds.features.moving_in.erlang_terms import ErlangAtom, Term
 from smartfeeds.features.moving_in.moved import MovedItem
 from smartfeeds.formats.xml import Element
 
@@ -27,7 +27,7 @@ def characters(data: bytes) -> bytes:
 def text_of_term(term: Term) -> bytes:
     """The text of a term."""
     match term:
-        case Atom():
+        case ErlangAtom():
             data = term.encode("latin-1")
             plain = re.fullmatch(rb"[a-z][\w@]*", data)
             return data if plain else b"'%b'" % characters(data).replace(b"'", b"\\'").replace(b'\\"', b'"')
@@ -61,12 +61,12 @@ def element_term(element: Element, namespace: str = "") -> Term:
         (str(key).replace("{http://www.w3.org/XML/1998/namespace}", "xml:").encode(), str(value).encode())
         for key, value in element.attrib.items()
     ]
-    children: list[Term] = [(Atom("xmlcdata"), element.text.encode())] if element.text else []
+    children: list[Term] = [(ErlangAtom("xmlcdata"), element.text.encode())] if element.text else []
     for child in element:
         children.append(element_term(child, uri))
         if child.tail:
-            children.append((Atom("xmlcdata"), child.tail.encode()))
-    return (Atom("xmlel"), name.encode(), attributes, children)
+            children.append((ErlangAtom("xmlcdata"), child.tail.encode()))
+    return (ErlangAtom("xmlel"), name.encode(), attributes, children)
 
 
 def jid_term(jid: str) -> Term:
@@ -81,20 +81,27 @@ def time_term(time_us: int) -> Term:
 
 
 def node_term(host: str, name: str, number: int, options: Mapping[str, Term], owners: Iterable[str] = ()) -> Term:
-    pairs: list[Term] = [(Atom(option), value) for option, value in options.items()]
+    pairs: list[Term] = [(ErlangAtom(option), value) for option, value in options.items()]
     key = (host.encode(), name.encode())
-    return (Atom("pubsub_node"), key, number, [], b"flat", [jid_term(owner) for owner in owners], pairs)
+    return (ErlangAtom("pubsub_node"), key, number, [], b"flat", [jid_term(owner) for owner in owners], pairs)
 
 
 def state_term(jid: str, number: int, affiliation: str, states: Iterable[str]) -> Term:
-    subscriptions: list[Term] = [(Atom(state), b"7034C4B016267") for state in states]
-    return (Atom("pubsub_state"), (jid_term(jid), number), number, [b"i1"], Atom(affiliation), subscriptions)
+    subscriptions: list[Term] = [(ErlangAtom(state), b"7034C4B016267") for state in states]
+    return (
+        ErlangAtom("pubsub_state"),
+        (jid_term(jid), number),
+        number,
+        [b"i1"],
+        ErlangAtom(affiliation),
+        subscriptions,
+    )
 
 
 def item_term(number: int, item: MovedItem, payload: Element) -> Term:
     assert item.created_us is not None and item.modified_us is not None
     return (
-        Atom("pubsub_item"),
+        ErlangAtom("pubsub_item"),
         (item.id.encode(), number),
         number,
         (time_term(item.created_us), jid_term(item.publisher.partition("/")[0])),

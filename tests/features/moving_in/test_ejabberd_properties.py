@@ -14,7 +14,7 @@ from lxml import etree
 
 from features.moving_in.erlang import HEADER, item_term, node_term, state_term, text_of_term, write_terms
 from smartfeeds.features.moving_in.ejabberd_sql import read_ejabberd
-from smartfeeds.features.moving_in.erlang_terms import Atom, Term, parse_term, read_terms
+from smartfeeds.features.moving_in.erlang_terms import ErlangAtom, Term, parse_term, read_terms
 from smartfeeds.features.moving_in.moved import MovedItem, MovedNode, MovedProblem, MovedSubscription
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
@@ -31,7 +31,10 @@ JIDS = st.sampled_from(["alice@example.org", "bob@example.org/ü {home}.", "mül
 LETTERS = {"owner": "o", "publisher": "p", "member": "m", "outcast": "c", "none": "n"}
 TIMES = st.integers(1_000_000_000_000_000, 1_999_999_999_999_999)
 OPTIONS = st.fixed_dictionaries(
-    {"access_model": st.sampled_from(["open", "whitelist"]).map(Atom), "persist_items": st.just(Atom("true"))},
+    {
+        "access_model": st.sampled_from(["open", "whitelist"]).map(ErlangAtom),
+        "persist_items": st.just(ErlangAtom("true")),
+    },
     optional={
         "title": TEXTS.map(str.encode),
         "max_items": st.integers(1, 10**9),
@@ -43,8 +46,8 @@ TERMS = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: "." in repr(number))
     | st.binary(max_size=20)
     | TEXTS.map(str.encode)
-    | st.from_regex(r"[a-z][A-Za-z0-9_@]{0,8}", fullmatch=True).map(Atom)
-    | st.text(st.characters(max_codepoint=255), min_size=1, max_size=8).map(Atom),
+    | st.from_regex(r"[a-z][A-Za-z0-9_@]{0,8}", fullmatch=True).map(ErlangAtom)
+    | st.text(st.characters(max_codepoint=255), min_size=1, max_size=8).map(ErlangAtom),
     lambda terms: st.lists(terms, max_size=4) | st.lists(terms, max_size=4).map(tuple),
     max_leaves=12,
 )
@@ -147,7 +150,7 @@ def write_dump(model: Model, folder: Path) -> str:
     for number, (node, options) in enumerate(model.values()):
         terms += [state_term(jid, number, *person) for jid, *person in people(node)]
         terms.append(node_term(HOST, node.name, number, options))
-    terms.append((Atom("pubsub_node"), ((b"alice", b"example.org", b""), b"urn:x"), 99, [], b"pep", [], []))
+    terms.append((ErlangAtom("pubsub_node"), ((b"alice", b"example.org", b""), b"urn:x"), 99, [], b"pep", [], []))
     path = folder / "mnesia.dump"
     path.write_bytes(HEADER + write_terms(terms))
     return str(path)

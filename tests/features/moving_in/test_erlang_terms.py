@@ -9,7 +9,7 @@ from features.moving_in.erlang import element_term, text_of_term, write_terms
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.moving_in.erlang_terms import (
     MAX_TERM_DEPTH,
-    Atom,
+    ErlangAtom,
     parse_head,
     parse_term,
     read_terms,
@@ -22,11 +22,11 @@ from smartfeeds.formats.xml import parse_payload
 @pytest.mark.parametrize(
     ("text", "term"),
     [
-        (b"open", Atom("open")),
-        (b"a@b", Atom("a@b")),
-        (b"'Quoted atom'", Atom("Quoted atom")),
-        (b"'a\\nb'", Atom("a\nb")),
-        (b"\xf6\xe4\xfc", Atom("öäü")),
+        (b"open", ErlangAtom("open")),
+        (b"a@b", ErlangAtom("a@b")),
+        (b"'Quoted atom'", ErlangAtom("Quoted atom")),
+        (b"'a\\nb'", ErlangAtom("a\nb")),
+        (b"\xf6\xe4\xfc", ErlangAtom("öäü")),
         (b"-17", -17),
         (b"123456789012345678901234567890", 123456789012345678901234567890),
         (b"[1.5e300,-0.25,1.0e-7]", [1.5e300, -0.25, 1e-7]),
@@ -43,7 +43,7 @@ from smartfeeds.formats.xml import parse_payload
         (b'<<"\xfc"/utf8>>', b"\xc3\xbc"),
         (b'"characters"', "characters"),
         (b'"two "\n "lines"', "two lines"),
-        (b" {a ,\n\t[ 1 ] } ", (Atom("a"), [1])),
+        (b" {a ,\n\t[ 1 ] } ", (ErlangAtom("a"), [1])),
     ],
 )
 def test_term_is_read(text: bytes, term: object) -> None:
@@ -78,7 +78,7 @@ def test_depth_is_bounded() -> None:
             parse_term(b"[" * depth + b"]" * depth)
 
 
-TEXT = write_terms([(Atom("a"), b"x.\n.\n"), (Atom("b"), [1, 2]), Atom("c")])
+TEXT = write_terms([(ErlangAtom("a"), b"x.\n.\n"), (ErlangAtom("b"), [1, 2]), ErlangAtom("c")])
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
@@ -86,7 +86,11 @@ def test_terms_are_cut_at_any_place(size: int) -> None:
     """[IMP-021] A chunk may end within a term and within its end."""
     terms = list(read_terms([TEXT[at : at + size] for at in range(0, len(TEXT), size)]))
 
-    assert [parse_term(text) for _, text in terms] == [(Atom("a"), b"x.\n.\n"), (Atom("b"), [1, 2]), Atom("c")]
+    assert [parse_term(text) for _, text in terms] == [
+        (ErlangAtom("a"), b"x.\n.\n"),
+        (ErlangAtom("b"), [1, 2]),
+        ErlangAtom("c"),
+    ]
     assert all(TEXT.startswith(text, position) for position, text in terms)
     assert [term_name(text) for _, text in terms] == [b"a", b"b", b""]
 
@@ -116,7 +120,9 @@ def test_size_of_a_term_is_bounded() -> None:
 def test_damaged_dump_gives_terms_or_errors() -> None:
     """[IMP-071] Any damage of a text is an error or another term, in a time that grows with its size only."""
     chance = random.Random(14)
-    sample = write_terms([(Atom("pubsub_item"), (b"i\xc3\xa9", 1), [b"\x00\x01", "text", -5, 1.5, Atom("Q")])] * 3)
+    sample = write_terms(
+        [(ErlangAtom("pubsub_item"), (b"i\xc3\xa9", 1), [b"\x00\x01", "text", -5, 1.5, ErlangAtom("Q")])] * 3
+    )
     pieces = [b"<<", b">>", b'"', b"\\", b"'", b"{", b"}", b"[", b"]", b",", b".\n", b"1", b"/utf8", b"\xff"]
     outcomes = {"term": 0, "error": 0}
     for _ in range(3_000):
@@ -227,7 +233,7 @@ def test_head_of_a_tuple_ends_before_the_element_behind_it() -> None:
     """[IMP-021]"""
     text = b'{a, {b, c}, [d], "rest"}'
 
-    assert parse_head(text, 2) == ([Atom("a"), (Atom("b"), Atom("c"))], text.index(b" [d]"))
+    assert parse_head(text, 2) == ([ErlangAtom("a"), (ErlangAtom("b"), ErlangAtom("c"))], text.index(b" [d]"))
     for count, message in ((4, "no more than 4"), (5, "no more than 5")):
         with pytest.raises(FeedError, match=message):
             parse_head(text, count)

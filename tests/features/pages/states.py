@@ -4,7 +4,7 @@ from support.process_state import ENTRIES, LOCAL, PAGES, WORK
 
 STATES = {
     "image_requests.Images": LOCAL,  # bodies of other servers, for as long as those permit
-    "feed_page.Pages": PAGES,
+    "feed_page.FeedPageWriter": PAGES,
     "river_page.RiverPages": PAGES,
     "writer.HtmlWriter": ENTRIES,
     "sanitise._Rewriter": WORK,

@@ -19,7 +19,7 @@ from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.features.pages.article import article
 from smartfeeds.features.pages.faces import HUES, hue, initials
 from smartfeeds.features.pages.feed_list import feed_list
-from smartfeeds.features.pages.feed_page import CACHE_BYTES, Pages
+from smartfeeds.features.pages.feed_page import CACHE_BYTES, FeedPageWriter
 from smartfeeds.features.pages.frame import PAGE_POLICY, Frame
 from smartfeeds.features.pages.problem_page import for_reader
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
@@ -61,7 +61,7 @@ def page(*items: Item, query: str = "", of: Node | None = None, older: bool = Fa
     view: View = (parse_view(asked.view) if asked.view else BARE) or SMART
     ends = ("cursor:1_0_00000000", "cursor:2_0_00000000") if items else (None, None)
     answer = FeedPage(of, view, "v", True, Page(of.name, items, ResultSet(3, *ends, 0), False), newer, older)
-    return Pages("feeds.example.org", LINKED).feed(FRAME, answer, PageAddress(ORIGIN, of.name, asked)).decode()
+    return FeedPageWriter("feeds.example.org", LINKED).feed(FRAME, answer, PageAddress(ORIGIN, of.name, asked)).decode()
 
 
 def tree(text: str) -> etree._Element:
@@ -343,7 +343,7 @@ def test_article_parses_its_payload_once(monkeypatch: pytest.MonkeyPatch, sync: 
 
 def test_kept_articles_are_bounded_and_fresh() -> None:
     """An item that changed is made anew; what is kept has a bound."""
-    pages = Pages("feeds.example.org", LINKED, cache_bytes=3_000)
+    pages = FeedPageWriter("feeds.example.org", LINKED, cache_bytes=3_000)
     place = PageAddress(ORIGIN, "notes", read_query(""))
     for number in range(20):
         one = item(note(f"text {number}"), modified_us=KEY_US + number, revision=number + 1)

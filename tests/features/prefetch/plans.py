@@ -1,7 +1,7 @@
 """The statements of enclosures, for the test of plans (`store/test_postgres_plans.py`)."""
 
 from smartfeeds.features.prefetch import rows
-from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
+from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, FileArrival
 from smartfeeds.store.base import ReadTx, WriteTx
 
 URL = "https://a.example/1.mp3"
@@ -20,4 +20,4 @@ def write(tx: WriteTx) -> None:
     rows.put_use(tx, use)
     rows.remove_uses(tx, [use])
     rows.remove(tx, enclosure.enclosure_no)
-    rows.add_arrival(tx, Arrival(0, 5, "feed1", "i2", URL, 1, 1.0, ""), 1)
+    rows.add_arrival(tx, FileArrival(0, 5, "feed1", "i2", URL, 1, 1.0, ""), 1)

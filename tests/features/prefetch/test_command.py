@@ -11,7 +11,7 @@ from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import SourceSettings, new_source, publisher_of
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.features.prefetch import rows as enclosure_rows
-from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
+from smartfeeds.features.prefetch.enclosure import EnclosureState, FileArrival
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.enclosures import note_enclosures
 from smartfeeds.formats.feed_document import ImportedItem
@@ -106,7 +106,10 @@ async def test_list_of_complete_files(ready: Run) -> None:
 async def test_log_lists_arrivals_and_failures(ready: Run) -> None:
     """[PRE-031]"""
     await fill()
-    entries = [Arrival(0, 10 * DAY_US, "news", "one", URL, 5, 1.25, ""), Arrival(0, 0, "x", "y", URL, 0, 0.0, "broke")]
+    entries = [
+        FileArrival(0, 10 * DAY_US, "news", "one", URL, 5, 1.25, ""),
+        FileArrival(0, 0, "x", "y", URL, 0, 0.0, "broke"),
+    ]
     async with stored_service() as service:
         await service.store.write(lambda tx: [enclosure_rows.add_arrival(tx, entry, 0) for entry in entries])
     first, second = await asyncio.to_thread(read, ready, "log")

@@ -4,7 +4,7 @@ from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.prefetch import rows as enclosure_rows
-from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse, digest_of
+from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, FileArrival, digest_of
 from smartfeeds.store.base import Store, WriteTx
 from store.values import add_feed
 
@@ -157,7 +157,7 @@ async def test_known_digests(store: Store) -> None:
 async def test_log_forgets_old_entries(store: Store) -> None:
     """[PRE-031]"""
     for at_us in (1, 5, 9):
-        entry = Arrival(0, at_us, "n", "i", "https://h.example/a", at_us, 0.5, "")
+        entry = FileArrival(0, at_us, "n", "i", "https://h.example/a", at_us, 0.5, "")
         await store.write(lambda tx, entry=entry: enclosure_rows.add_arrival(tx, entry, 4))
     entries = await store.read(lambda tx: enclosure_rows.arrivals(tx, 0, NO_LIMIT))
     assert [(one.at_us, one.size_bytes, one.seconds) for one in entries] == [(5, 5, 0.5), (9, 9, 0.5)]

@@ -4,7 +4,7 @@ import pytest
 
 from smartfeeds.core.contacts import Contact
 from smartfeeds.features.presence import rows as contact_rows
-from smartfeeds.features.presence.states import Resource
+from smartfeeds.features.presence.states import OnlineResource
 from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.store.base import WriteTx
 from support.component import (
@@ -74,10 +74,10 @@ async def test_resources_of_contacts_come_and_go(component: Component) -> None:
     await tell(component, phone, inner="<priority>-1</priority>")
     await component.settle()
     resources = component.app.parts.get(Presences).availability.resources
-    assert resources(DOMAIN, bare(BOB)) == {"work": Resource(5), "phone": Resource(-1)}
+    assert resources(DOMAIN, bare(BOB)) == {"work": OnlineResource(5), "phone": OnlineResource(-1)}
     await tell(component, phone, "unavailable")
     await component.settle()
-    assert resources(DOMAIN, bare(BOB)) == {"work": Resource(5)}
+    assert resources(DOMAIN, bare(BOB)) == {"work": OnlineResource(5)}
     await tell(component, bare(BOB), "error")
     await component.settle()
     assert resources(DOMAIN, bare(BOB)) == {}
@@ -117,7 +117,7 @@ async def test_reconnect_greets_and_probes_all_contacts(component: Component) ->
     assert await told(component, ALICE) == [(NEWS, ""), (NEWS, "subscribe")]
     await tell(component, BOB)
     await component.settle()
-    assert component.app.parts.get(Presences).availability.resources(DOMAIN, bare(BOB)) == {"work": Resource(0)}
+    assert component.app.parts.get(Presences).availability.resources(DOMAIN, bare(BOB)) == {"work": OnlineResource(0)}
 
 
 async def test_contacts_survive_a_restart(component: Component, start: Starter) -> None:
@@ -210,7 +210,7 @@ async def test_malformed_priorities_count_as_zero(component: Component, priority
     await befriend(component, BOB)
     await tell(component, BOB, inner=f"<priority>{priority}</priority>")
     await component.settle()
-    assert component.app.parts.get(Presences).availability.resources(DOMAIN, bare(BOB)) == {"work": Resource(0)}
+    assert component.app.parts.get(Presences).availability.resources(DOMAIN, bare(BOB)) == {"work": OnlineResource(0)}
 
 
 async def test_malformed_addresses_close_nothing(component: Component) -> None:

@@ -11,7 +11,7 @@ from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.features.presence.held import HeldSender
 from smartfeeds.features.presence.interests import Interest, Interests
-from smartfeeds.features.presence.states import Availability, Resource
+from smartfeeds.features.presence.states import Availability, OnlineResource
 from smartfeeds.push.audience import hold
 from smartfeeds.push.batch import read_held_batch
 from smartfeeds.push.side import PushSide
@@ -57,7 +57,7 @@ async def waiting(world: PresentWorld) -> PresentWorld:
 
 
 def come(world: PresentWorld) -> None:
-    world.availability.note(SERVICE, ALICE, "phone", Resource())
+    world.availability.note(SERVICE, ALICE, "phone", OnlineResource())
     world.dispatcher.follow(CONSUMER)
 
 
@@ -107,7 +107,7 @@ async def test_arrival_before_the_hold_is_durable_loses_nothing(
     """The arrival finds nothing held and releases nothing."""
 
     async def hold_after_arrival(*args: object) -> object:
-        waiting.availability.note(SERVICE, ALICE, "phone", Resource())
+        waiting.availability.note(SERVICE, ALICE, "phone", OnlineResource())
         return await hold(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr("smartfeeds.push.sender.hold", hold_after_arrival)

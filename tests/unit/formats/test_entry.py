@@ -9,9 +9,9 @@ from smartfeeds.formats.entry import (
     Category,
     Entry,
     EntryLink,
+    EntryPerson,
     EntrySource,
     EntryText,
-    Person,
     ReplyReference,
     TextKind,
     read_entry,
@@ -65,7 +65,7 @@ def test_all_that_an_entry_says():
         title=EntryText(TextKind.TEXT, "A & B"),
         summary=EntryText(TextKind.HTML, "s <b>x</b>"),
         content=EntryText(TextKind.TEXT, "c < d"),
-        authors=[Person("Ann Lee", "a@e.example", "xmpp:a@e.example"), Person("Bob")],
+        authors=[EntryPerson("Ann Lee", "a@e.example", "xmpp:a@e.example"), EntryPerson("Bob")],
         categories=[Category("t", "http://e.example/s", "T")],
         links=[
             EntryLink("alternate", "http://e.example/1"),
@@ -81,7 +81,7 @@ def test_all_that_an_entry_says():
         extensions=[b'<x:geo xmlns:x="urn:x-test:x" a="1">5</x:geo>'],
         created_us=US,
         modified_us=US + 500_000,
-        contributors=[Person("Cem")],
+        contributors=[EntryPerson("Cem")],
         rights=EntryText(TextKind.TEXT, "all mine"),
     )
     assert (entry.alternate, [link.href for link in entry.enclosures]) == ("http://e.example/1", ["http://e.example/f"])
@@ -259,8 +259,8 @@ def test_a_length_that_is_none_is_unknown(length):
 def test_the_authors_of_the_source_are_those_of_a_copy_without_any():
     """RFC 4287 4.2.1"""
     source = "<source><author><name>Orig</name></author></source>"
-    assert read(source).authors == [Person("Orig")]
-    assert read(source + "<author><name>Own</name></author>").authors == [Person("Own")]
+    assert read(source).authors == [EntryPerson("Orig")]
+    assert read(source + "<author><name>Own</name></author>").authors == [EntryPerson("Own")]
 
 
 def test_nothing_is_made_of_empty_elements():

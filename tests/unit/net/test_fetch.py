@@ -11,7 +11,7 @@ from smartfeeds.core.validators import Validators
 from smartfeeds.net import fetch_client
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.clients import Fetcher
-from smartfeeds.net.fetch import FetchError, FetchLimits, Response, display_url
+from smartfeeds.net.fetch import FetchError, FetchLimits, FetchResponse, display_url
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from support.faketime import FakeTime
 from support.waiting import HANG_S, wait_for
@@ -33,7 +33,7 @@ async def test_get_gives_the_answer_and_what_the_next_request_needs(site, fetche
     headers = {"Content-Type": "Application/ESS; charset=us-ascii", "ETag": 'W/"1"', "Last-Modified": "yesterday"}
     site.pages["/a"] = web.Response(body=b"hello", headers=headers)
 
-    assert await fetcher.get(site.url("/a?b=c"), accept="application/ess") == Response(
+    assert await fetcher.get(site.url("/a?b=c"), accept="application/ess") == FetchResponse(
         site.url("/a?b=c"),
         200,
         b"hello",

@@ -5,7 +5,7 @@ was tricked into sending a code signs a stranger's browser in. A link can contai
 message counts for nothing.
 """
 
-from smartfeeds.chat.commands import Chat, ChatCommand, ChatTable, Offer, RefusalError, Reply, UsageError
+from smartfeeds.chat.commands import Chat, ChatCommand, ChatReply, ChatTable, Offer, RefusalError, UsageError
 from smartfeeds.chat.grammar import arguments
 from smartfeeds.features.accounts.sign_ins import SignIns
 from smartfeeds.texts import N_
@@ -17,7 +17,7 @@ _UNKNOWN = N_("No sign-in waits for this code. Codes are valid for five minutes:
 _IN_PRIVATE = N_("Write to me directly to sign in: {address}")
 
 
-async def login(c: Chat, rest: str) -> Reply:
+async def login(c: Chat, rest: str) -> ChatReply:
     """Shows who asks, and confirms the sign-in when the user says yes."""
     if c.in_room:
         raise RefusalError(c.say(_IN_PRIVATE, address=c.service))
@@ -39,9 +39,9 @@ async def login(c: Chat, rest: str) -> Reply:
             jid=c.jid,
             command=command,
         )
-        return Reply(text, (Offer(command, c.say("Sign in")),))
+        return ChatReply(text, (Offer(command, c.say("Sign in")),))
     sign_ins.answer(words[0], c.actor, accepted=True)
-    return Reply(c.say("The browser is signed in as {jid}. Its page continues by itself.", jid=c.jid))
+    return ChatReply(c.say("The browser is signed in as {jid}. Its page continues by itself.", jid=c.jid))
 
 
 CHAT = ChatTable(

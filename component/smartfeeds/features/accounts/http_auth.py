@@ -12,7 +12,7 @@ _MOST_CHARACTERS = 64  # of a code that is looked up
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation:
+class SignInAnswer:
     """The answer of a user: the transaction id, and whether the user accepts."""
 
     code: str
@@ -28,10 +28,10 @@ def encode_confirm(sender: str, to: str, code: str, url: str, text: str) -> byte
     ).encode()
 
 
-def read_confirmation(message: Element) -> Confirmation | None:
+def read_confirmation(message: Element) -> SignInAnswer | None:
     """Returns the answer in a message. A message of type error refuses (XEP-0070 section 4.6)."""
     confirm = message.find(CONFIRM)
     if confirm is None:
         return None
     code = (confirm.get("id") or "")[:_MOST_CHARACTERS]
-    return Confirmation(code, message.get("type") != "error")
+    return SignInAnswer(code, message.get("type") != "error")

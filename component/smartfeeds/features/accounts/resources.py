@@ -19,6 +19,7 @@ from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.service.node_people import bare_jid
 from smartfeeds.service.resources import (
     Action,
+    ActionResult,
     ActionRoute,
     Caller,
     Choice,
@@ -27,9 +28,8 @@ from smartfeeds.service.resources import (
     Fields,
     Form,
     ListCommand,
-    Outcome,
     Resource,
-    Table,
+    TablePage,
     reader,
     text_of,
 )
@@ -44,7 +44,7 @@ _SCOPE_TEXTS = {
 }
 
 
-async def _create(caller: Caller, fields: Fields) -> Outcome:
+async def _create(caller: Caller, fields: Fields) -> ActionResult:
     feed, scope = text_of(fields, "feed"), text_of(fields, "scope", tuple(SCOPES))
     label, expires = text_of(fields, "label", default=""), text_of(fields, "expires", default="")
     jid = bare_jid(text_of(fields, "jid", default=caller.actor.bare_text))
@@ -56,13 +56,13 @@ async def _create(caller: Caller, fields: Fields) -> Outcome:
         raise FeedError(Condition.BAD_REQUEST, "expires: a number and one of s, m, h, d, w, such as 90d")
     token, text = new_token(jid, SCOPES[scope], feed, label)
     answer = await caller.ask(AddToken(caller.actor, caller.service, token, lifetime_s), TokenAdded)
-    return Outcome(secret=text, body={"id": token.token_id, "token": text, "nodeExists": answer.node_there})
+    return ActionResult(secret=text, body={"id": token.token_id, "token": text, "nodeExists": answer.node_there})
 
 
-async def _revoke(caller: Caller, fields: Fields) -> Outcome:
+async def _revoke(caller: Caller, fields: Fields) -> ActionResult:
     token_id = fields.get("id", "")
     answer = await caller.ask(RevokeToken(caller.actor, caller.service, token_id), TokenRevoked)
-    return Outcome(f"Revoked the token {token_id}, which acted as {answer.token.jid}.", "revoked")
+    return ActionResult(f"Revoked the token {token_id}, which acted as {answer.token.jid}.", "revoked")
 
 
 def _form(actor: Jid, standing: Standing) -> Form:
@@ -123,7 +123,7 @@ TOKENS: Resource[ListedToken] = Resource(
     read=reader(ListTokens),
     command=ListCommand("list-tokens", "List tokens", ("id", "jid", "scope", "feed", "created", "expires", "label")),
     summary="Your bearer tokens without their secrets; those of everybody for admins",
-    table=Table(
+    table=TablePage(
         N_("Tokens"),
         N_("Programs sign in with tokens. A token has the rights of an XMPP address."),
         N_("There are no tokens."),

@@ -9,7 +9,7 @@ from functools import partial
 
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.features.accounts.http_auth import CONFIRM, Confirmation, encode_confirm, read_confirmation
+from smartfeeds.features.accounts.http_auth import CONFIRM, SignInAnswer, encode_confirm, read_confirmation
 from smartfeeds.features.accounts.sessions import SWEEP
 from smartfeeds.features.accounts.sign_in_letters import CONFIRMATION, SIGN_INS, read_sign_ins, write_sign_ins
 from smartfeeds.features.accounts.sign_ins import SignIn, SignIns
@@ -65,7 +65,7 @@ class SharedSignIns:
             encode_confirm(self._host.settings.component.jid, str(sign_in.target), sign_in.shown_code, url, text)
         )
 
-    def confirm(self, user: Jid, confirmation: Confirmation) -> None:
+    def confirm(self, user: Jid, confirmation: SignInAnswer) -> None:
         """Notes the answer of a user. If this process does not know the sign-in, another one may: its letter and the
         answer may cross."""
         sign_ins = self.sign_ins

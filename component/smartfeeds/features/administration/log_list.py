@@ -2,7 +2,7 @@
 
 from smartfeeds.features.administration.process import GetRecentEvents
 from smartfeeds.recent import LogEvent
-from smartfeeds.service.resources import Column, Resource, Table, reader
+from smartfeeds.service.resources import Column, Resource, TablePage, reader
 from smartfeeds.texts import N_
 
 LOG: Resource[LogEvent] = Resource(
@@ -20,7 +20,7 @@ LOG: Resource[LogEvent] = Resource(
         ),
     ),
     read=reader(GetRecentEvents),
-    table=Table(
+    table=TablePage(
         N_("Warnings and errors"),
         N_("The newest warnings and errors of the log since the start, newest first."),
         N_("Nothing has gone wrong since the start."),

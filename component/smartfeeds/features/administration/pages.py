@@ -52,7 +52,7 @@ OPTION_LABELS = {name: _LABELS.get(name, OPTIONS[name].label) for name in SHOWN_
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PageContext:
     """The context of a page of the administration: the rights of its reader, its path, and the result of the last
     action. `done` is the message of a success, `problem` that of a failure."""
 
@@ -65,7 +65,7 @@ class View:
 
 def feed_page(
     frame: Frame,
-    view: View,
+    view: PageContext,
     options: NodeOptions,
     limits: OptionLimits,
     tag: str,
@@ -88,7 +88,7 @@ def feed_page(
     )
 
 
-def overview_page(frame: Frame, view: View, statistics: Statistics | None, now_us: int) -> bytes:
+def overview_page(frame: Frame, view: PageContext, statistics: Statistics | None, now_us: int) -> bytes:
     """The first page: for admins the counts, the rates and the plots of the last 24 hours."""
     buckets = [] if statistics is None else buckets_of(statistics.history, now_us)
     return frame.page(
@@ -130,7 +130,7 @@ def _field(name: str, option: Option[object], values: tuple[str, ...], limits: O
     return Field(name, label, "text", "".join(values))
 
 
-def shared(view: View) -> dict[str, object]:
+def shared(view: PageContext) -> dict[str, object]:
     """The values that every page of the administration needs."""
     return {
         "view": view,
@@ -219,13 +219,13 @@ class WebAdmin:
         return await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
 
 
-async def read_view(handle: Handle, service: str, call: HttpCall) -> View:
+async def read_view(handle: Handle, service: str, call: HttpCall) -> PageContext:
     """Returns the context of a page for its reader. Raises FeedError(FORBIDDEN) for users who administer nothing."""
     standing = await ask(handle, GetStanding(call.actor, service), Standing)
     if not (standing.admin or standing.owner or standing.creator):
         raise FeedError(Condition.FORBIDDEN, "you own no feed, and you are no admin of the service")
     done = DONE.get(query_of(call).get("done", ""), "") if call.method in ("GET", "HEAD") else ""
-    return View(standing, call.path, call.name, frame_of(call).texts.say(done) if done else "")
+    return PageContext(standing, call.path, call.name, frame_of(call).texts.say(done) if done else "")
 
 
 def query_of(call: HttpCall) -> dict[str, str]:
@@ -233,12 +233,14 @@ def query_of(call: HttpCall) -> dict[str, str]:
     return read_parameters(call.query, ("after", "done"))
 
 
-def _feed_page(call: HttpCall, view: View, configuration: Configuration, form: FormFields | None = None) -> bytes:
+def _feed_page(
+    call: HttpCall, view: PageContext, configuration: Configuration, form: FormFields | None = None
+) -> bytes:
     options = configuration.options
     return feed_page(frame_of(call), view, options, configuration.limits, options_tag(options), form)
 
 
-def with_problem(call: HttpCall, view: View, error: FeedError) -> View:
+def with_problem(call: HttpCall, view: PageContext, error: FeedError) -> PageContext:
     """The view with the message of an error. Raises the error if the client does not prefer a page."""
     if isinstance(error, HttpError) or not prefers_page(call.header("Accept")):
         raise error

@@ -13,7 +13,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.administration.pages import View, query_of, read_view, shared, with_problem
+from smartfeeds.features.administration.pages import PageContext, query_of, read_view, shared, with_problem
 from smartfeeds.features.pages.frame import Frame, frame_of, page_reply
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import STATUSES
@@ -56,10 +56,10 @@ class Tables:
             return page.with_status(HTTPStatus.CREATED)
         return call.see_other(f"{outcome.path or call.path}?done={outcome.done}")
 
-    async def _view(self, call: HttpCall) -> View:
+    async def _view(self, call: HttpCall) -> PageContext:
         return await read_view(self._tools.handle, self._tools.domain, call)
 
-    async def _page(self, resource: Resource[Any], call: HttpCall, view: View, secret: str = "") -> Reply:
+    async def _page(self, resource: Resource[Any], call: HttpCall, view: PageContext, secret: str = "") -> Reply:
         after = query_of(call).get("after", "")
         page = await read_page(resource, caller_of(call, self._tools.handle, self._tools.domain), ROWS, after)
         forms = ((action, action.form(call.actor, view.standing)) for action in _actions(resource) if action.form)

@@ -16,7 +16,7 @@ from smartfeeds.http.multipart import CHUNK_BYTES, chunks_of, next_part, open_pa
 MAX_FILES = 20
 
 
-class Parts(NamedTuple):
+class FormParts(NamedTuple):
     """The fields and the files of a body, with their names, in their order."""
 
     fields: list[tuple[str, str]]
@@ -28,13 +28,13 @@ BeforeFile = Callable[[Sequence[tuple[str, str]]], Awaitable[None]]
 
 async def read_parts(
     call: HttpCall, uploads: Uploads, limit_bytes: int, before_file: BeforeFile | None = None
-) -> Parts:
+) -> FormParts:
     """The parts of a body. All fields together have at most `limit_bytes`. `before_file` is called with the fields that
     came before a file, and may reject the request.
 
     Raises HttpError, and FeedError(BAD_REQUEST) for a body that is malformed.
     """
-    parts = Parts([], [])
+    parts = FormParts([], [])
     with part_faults():
         reader = await open_parts(call)
         while (part := await next_part(reader, uploads.timeout_s)) is not None:
@@ -50,7 +50,7 @@ async def read_parts(
     return parts
 
 
-async def _read_file(call: HttpCall, uploads: Uploads, part: BodyPartReader, parts: Parts) -> None:
+async def _read_file(call: HttpCall, uploads: Uploads, part: BodyPartReader, parts: FormParts) -> None:
     if len(parts.files) == MAX_FILES:
         raise FeedError(Condition.BAD_REQUEST, f"an item has at most {MAX_FILES} files")
     declared_type = part.headers.get("Content-Type", "").partition(";")[0].strip().lower()

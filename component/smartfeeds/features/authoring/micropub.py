@@ -14,7 +14,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.core.urls import ENTRIES, feed_path, media_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.form_parts import Parts, read_parts
+from smartfeeds.features.authoring.form_parts import FormParts, read_parts
 from smartfeeds.features.authoring.micropub_requests import (
     TOKEN_FIELD,
     MicropubRequest,
@@ -354,7 +354,7 @@ class Micropub:
             call.name = _destination(call, destination)
         return request
 
-    async def _parts(self, call: HttpCall) -> Parts:
+    async def _parts(self, call: HttpCall) -> FormParts:
         """The parts of a body. The caller is identified before the first file is read, so the token comes first."""
         identified = False
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.form_parts import Parts
+from smartfeeds.features.authoring.form_parts import FormParts
 from smartfeeds.formats import microformats
 from smartfeeds.formats.json_text import Json
 from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
@@ -39,7 +39,7 @@ def request_of_json(value: Json) -> MicropubRequest:
     return MicropubRequest(properties, commands)
 
 
-def request_of_form(pairs: Sequence[tuple[str, str]], parts: Parts | None = None) -> MicropubRequest:
+def request_of_form(pairs: Sequence[tuple[str, str]], parts: FormParts | None = None) -> MicropubRequest:
     """A request in a form (Micropub 3.3.1). Raises FeedError(BAD_REQUEST)."""
     properties: dict[str, list[Json]] = {}
     commands: dict[str, Json] = {}

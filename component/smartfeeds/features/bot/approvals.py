@@ -4,7 +4,7 @@ The use cases are those of the forms and of the command. The messages repeat in 
 and as states; a crash may repeat them with the same id.
 """
 
-from smartfeeds.chat.commands import NAME_CHARACTERS, Offer, RefusalError, Reply, UsageError
+from smartfeeds.chat.commands import NAME_CHARACTERS, ChatReply, Offer, RefusalError, UsageError
 from smartfeeds.chat.grammar import arguments
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.text import cut
@@ -31,7 +31,7 @@ from smartfeeds.texts import ENGLISH, Texts
 NODES = 20  # feeds whose requests one command sends
 
 
-def explain(tx: ReadTx, _context: Context, node: Node, event: NodeEvent) -> tuple[ChatRow, Reply] | None:
+def explain(tx: ReadTx, _context: Context, node: Node, event: NodeEvent) -> tuple[ChatRow, ChatReply] | None:
     """Returns the words for an event about a subscription, and the user of the bot to whom they go."""
     chat = chat_rows.chat(tx, event.to)
     if chat is None:
@@ -45,18 +45,20 @@ def explain(tx: ReadTx, _context: Context, node: Node, event: NodeEvent) -> tupl
         text = texts.say(
             "{person} asks to follow {feed}. To allow it: {command}", person=person, feed=feed, command=allow_command
         )
-        return chat, Reply(text, (Offer(allow_command, texts.say("Allow")), Offer(refuse_command, texts.say("Refuse"))))
+        return chat, ChatReply(
+            text, (Offer(allow_command, texts.say("Allow")), Offer(refuse_command, texts.say("Refuse")))
+        )
     if event.kind == REFUSAL:
-        return chat, Reply(texts.say("Your request to follow {feed} was refused.", feed=feed))
+        return chat, ChatReply(texts.say("Your request to follow {feed} was refused.", feed=feed))
     rows = chat_subscriptions(tx, node.node_no, event.to)
     if event.to != notice.jid or all(row.node_text != notice.node_text for row in rows):
         return None
     stop = Offer(command_text(texts, usages.UNSUBSCRIBE, notice.node_text))
     latest = Offer(command_text(texts, usages.LATEST, notice.node_text))
-    return chat, Reply(texts.say("You may follow {feed} now. New items arrive here.", feed=feed), (latest, stop))
+    return chat, ChatReply(texts.say("You may follow {feed} now. New items arrive here.", feed=feed), (latest, stop))
 
 
-async def requests(c: Conversation, _rest: str) -> Reply:
+async def requests(c: Conversation, _rest: str) -> ChatReply:
     """Sends the requests that wait for the user, each as a message with buttons."""
     # The messages go to users of the bot only; this makes the sender one.
     await c.remember_language()
@@ -65,20 +67,20 @@ async def requests(c: Conversation, _rest: str) -> Reply:
     for name in nodes.names[:NODES]:
         count += (await c.ask(ResendPending(c.actor, c.service, name), ResentRequests)).count
     if not count:
-        return Reply(c.say("No request waits for you."))
-    return Reply(c.texts.count(count, "{number} request waits:", "{number} requests wait:"))
+        return ChatReply(c.say("No request waits for you."))
+    return ChatReply(c.texts.count(count, "{number} request waits:", "{number} requests wait:"))
 
 
-async def allow(c: Conversation, rest: str) -> Reply:
+async def allow(c: Conversation, rest: str) -> ChatReply:
     """Approves a request to follow a feed."""
     person = await _answer(c, rest, allow=True)
-    return Reply(c.say("{person} may follow the feed now.", person=person))
+    return ChatReply(c.say("{person} may follow the feed now.", person=person))
 
 
-async def refuse(c: Conversation, rest: str) -> Reply:
+async def refuse(c: Conversation, rest: str) -> ChatReply:
     """Refuses a request to follow a feed."""
     person = await _answer(c, rest, allow=False)
-    return Reply(c.say("The request of {person} is refused.", person=person))
+    return ChatReply(c.say("The request of {person} is refused.", person=person))
 
 
 async def _answer(c: Conversation, rest: str, *, allow: bool) -> str:

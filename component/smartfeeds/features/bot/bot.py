@@ -14,7 +14,7 @@ from typing import Any
 
 from smartfeeds import system
 from smartfeeds.app.feature import Host
-from smartfeeds.chat.commands import NAME_CHARACTERS, Reply, joined_commands
+from smartfeeds.chat.commands import NAME_CHARACTERS, ChatReply, joined_commands
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.limits import Rate, RateLimits
@@ -158,7 +158,7 @@ class Bot:
         except Exception as error:
             # The router logs the error. The person learns only that there was one.
             text = _UNAVAILABLE if isinstance(error, StoreError) else _FAULT
-            self._answer(conversation, Reply(conversation.say(text)))
+            self._answer(conversation, ChatReply(conversation.say(text)))
             raise
         if answer is None and self._unknown.admit(message.actor):
             answer = unknown_command(conversation)
@@ -256,7 +256,7 @@ class Bot:
         if self.sender.has_failed(user.bare_text) and self._limits.admit(user):
             self._serve(self.sender.take_failed(user.bare_text))
 
-    def _answer(self, c: Conversation, answer: Reply) -> None:
+    def _answer(self, c: Conversation, answer: ChatReply) -> None:
         to, text = str(c.message.actor), answer.text
         if c.in_room:
             to, text = c.jid, f"{cut(c.message.actor.resource, NAME_CHARACTERS)}: {text}"
@@ -294,7 +294,7 @@ class Bot:
             self._dispatcher.hurry(consumer)
 
 
-def _responses(reply: Reply) -> tuple[tuple[str, str], ...]:
+def _responses(reply: ChatReply) -> tuple[tuple[str, str], ...]:
     """The buttons of an answer, as values and labels."""
     return tuple((offer.command, offer.label or offer.command) for offer in reply.offers)
 

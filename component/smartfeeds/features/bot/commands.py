@@ -6,7 +6,7 @@ their own (`chat.commands`).
 
 from collections.abc import Iterable, Mapping
 
-from smartfeeds.chat.commands import ChatCommand, RefusalError, Reply, Rights, UsageError
+from smartfeeds.chat.commands import ChatCommand, ChatReply, CommandRights, RefusalError, UsageError
 from smartfeeds.chat.grammar import split_command
 from smartfeeds.core.text import cut
 from smartfeeds.errors import FeedError
@@ -19,12 +19,12 @@ WORD_CHARACTERS = 40  # of a word that an answer repeats
 _GREETINGS = frozenset({"", "hi", "hello", "hallo", "hey", "?", "start"})
 
 
-async def explain_commands(c: Conversation, rest: str) -> Reply:
+async def explain_commands(c: Conversation, rest: str) -> ChatReply:
     """Explains one command, or lists all."""
     commands = c.tools.commands
     command = commands.get(split_command(rest).word)
     if command is not None:
-        return Reply(f"{c.say(command.usage)}\n{c.say(command.summary)}")
+        return ChatReply(f"{c.say(command.usage)}\n{c.say(command.summary)}")
     lines = [c.say("I deliver feeds by chat. You can write:")]
     lines += [
         f"{c.say(row.usage)} - {c.say(row.summary)}"
@@ -32,7 +32,7 @@ async def explain_commands(c: Conversation, rest: str) -> Reply:
         if word == row.name and not row.hidden
     ]
     lines.append(c.say("FEED is the name of a feed. Reply to an item to answer it. Details: help COMMAND"))
-    return Reply(
+    return ChatReply(
         "\n".join(lines), tuple(c.offer(usage) for usage in (usages.LIST, usages.LATEST, usages.SUBSCRIPTIONS))
     )
 
@@ -61,7 +61,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("delivers new items here; filters are author, category, q, lang and others"),
         following.subscribe,
         {"de": ("abonniere", "abonnieren"), "en": ("sub",)},
-        rights=Rights.ROOM,
+        rights=CommandRights.ROOM,
     ),
     ChatCommand(
         "unsubscribe",
@@ -69,7 +69,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("ends the delivery"),
         following.unsubscribe,
         {"de": ("abbestelle", "abbestellen"), "en": ("unsub",)},
-        rights=Rights.ROOM,
+        rights=CommandRights.ROOM,
     ),
     ChatCommand(
         "subscriptions",
@@ -84,7 +84,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("publishes a text; correct your message to correct it"),
         posting.post,
         {"de": ("schreibe", "schreiben")},
-        rights=Rights.AUTHOR,
+        rights=CommandRights.AUTHOR,
     ),
     ChatCommand(
         "edit",
@@ -92,7 +92,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("replaces your newest item in a feed"),
         posting.edit,
         {"de": ("ändere", "ändern")},
-        rights=Rights.AUTHOR,
+        rights=CommandRights.AUTHOR,
     ),
     ChatCommand(
         "delete",
@@ -100,7 +100,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("deletes your newest item in a feed"),
         posting.delete,
         {"de": ("lösche", "löschen")},
-        rights=Rights.AUTHOR,
+        rights=CommandRights.AUTHOR,
     ),
     ChatCommand(
         "quiet",
@@ -108,7 +108,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("delivers nothing in these hours; quiet off ends it"),
         following.quiet,
         {"de": ("ruhe",)},
-        rights=Rights.ROOM,
+        rights=CommandRights.ROOM,
     ),
     ChatCommand(
         "digest",
@@ -116,7 +116,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("delivers all items at once, daily or on a weekday; digest off ends it"),
         following.digest,
         {"de": ("übersicht",)},
-        rights=Rights.ROOM,
+        rights=CommandRights.ROOM,
     ),
     ChatCommand(
         "language",
@@ -124,7 +124,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("sets the language: en or de"),
         following.language,
         {"de": ("sprache",)},
-        rights=Rights.ROOM,
+        rights=CommandRights.ROOM,
     ),
     ChatCommand(
         "outline",
@@ -140,7 +140,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("moves an item of an outline: up, down, indent or outdent"),
         outlines.move,
         {"de": ("verschiebe", "verschieben")},
-        rights=Rights.AUTHOR,
+        rights=CommandRights.AUTHOR,
         hidden=True,
     ),
     ChatCommand(
@@ -149,7 +149,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("shows who asks to follow your feeds"),
         approvals.requests,
         {"de": ("anfragen",)},
-        rights=Rights.ROOM,
+        rights=CommandRights.ROOM,
     ),
     ChatCommand(
         "allow",
@@ -157,7 +157,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("lets a person follow a feed of yours"),
         approvals.allow,
         {"de": ("erlaube", "erlauben"), "en": ("approve",)},
-        rights=Rights.ROOM,
+        rights=CommandRights.ROOM,
         hidden=True,
     ),
     ChatCommand(
@@ -166,7 +166,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("refuses a request to follow a feed of yours"),
         approvals.refuse,
         {"de": ("ablehnen",), "en": ("deny",)},
-        rights=Rights.ROOM,
+        rights=CommandRights.ROOM,
         hidden=True,
     ),
     ChatCommand("join", N_("/join ROOM"), N_("brings me into a group chat"), following.join, {"de": ("beitreten",)}),
@@ -176,7 +176,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("makes me leave the group chat and ends its subscriptions"),
         following.leave,
         {"de": ("verlassen",)},
-        rights=Rights.ROOM,
+        rights=CommandRights.ROOM,
     ),
 )
 
@@ -190,7 +190,7 @@ def by_word(commands: Iterable[ChatCommand]) -> Mapping[str, ChatCommand]:
     }
 
 
-async def run_command(c: Conversation) -> Reply | None:
+async def run_command(c: Conversation) -> ChatReply | None:
     """Answers a message. Returns None if its first word is no command. Raises StoreError."""
     try:
         if c.message.reacts_to:
@@ -198,29 +198,31 @@ async def run_command(c: Conversation) -> Reply | None:
         if parse_message_id(c.message.reply_to) is not None:
             return await posting.reply(c.by_author())
     except FeedError as error:
-        return Reply(c.error(error), done=False)
+        return ChatReply(c.error(error), done=False)
     except RefusalError as error:
-        return Reply(str(error), done=False)
+        return ChatReply(str(error), done=False)
     word, rest = split_command(c.message.text)
     command = c.tools.commands.get("help" if word in _GREETINGS else word)
     if command is None:
         return None
-    if command.rights is Rights.ROOM and not c.may_change:
-        return Reply(c.say("Only owners and admins of this room may do that."))
+    if command.rights is CommandRights.ROOM and not c.may_change:
+        return ChatReply(c.say("Only owners and admins of this room may do that."))
     try:
-        return await command.run(c.by_author() if command.rights is Rights.AUTHOR else c, rest)
+        return await command.run(c.by_author() if command.rights is CommandRights.AUTHOR else c, rest)
     except FeedError as error:
-        return Reply(c.error(error))
+        return ChatReply(c.error(error))
     except RefusalError as error:
-        return Reply(str(error))
+        return ChatReply(str(error))
     except UsageError as error:
         reason = f"{error}\n" if str(error) else ""
-        return Reply(f"{reason}{c.say('Write: {usage}', usage=c.say(command.usage))}")
+        return ChatReply(f"{reason}{c.say('Write: {usage}', usage=c.say(command.usage))}")
 
 
-def unknown_command(c: Conversation) -> Reply:
+def unknown_command(c: Conversation) -> ChatReply:
     """The answer to a message that is no command."""
     if c.message.reply_to:
-        return Reply(c.say(posting.NO_ITEM))
+        return ChatReply(c.say(posting.NO_ITEM))
     word = cut(split_command(c.message.text).word, WORD_CHARACTERS)
-    return Reply(c.say("I do not know “{word}”. Write help to see what I can do.", word=word), (c.offer(usages.HELP),))
+    return ChatReply(
+        c.say("I do not know “{word}”. Write help to see what I can do.", word=word), (c.offer(usages.HELP),)
+    )

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from smartfeeds.app.feature import Host
-from smartfeeds.chat.commands import ChatCommand, Offer, RefusalError, Reply
+from smartfeeds.chat.commands import ChatCommand, ChatReply, Offer, RefusalError
 from smartfeeds.chat.grammar import quote
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
@@ -137,11 +137,11 @@ class Conversation:
         """Returns the result of a read. Raises StoreError."""
         return await self.tools.host.service.read(work, turn=self.jid)
 
-    async def subscribe(self, feed: str) -> Reply:
+    async def subscribe(self, feed: str) -> ChatReply:
         """Delivers the new items of a feed to the actor. Raises FeedError, StoreError."""
         return await self.tools.commands["subscribe"].run(self, quote(feed))
 
-    async def unsubscribe(self, feed: str) -> Reply:
+    async def unsubscribe(self, feed: str) -> ChatReply:
         """Ends the delivery of a feed. Raises FeedError, StoreError."""
         return await self.tools.commands["unsubscribe"].run(self, quote(feed))
 

@@ -21,7 +21,7 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Mark, Node, Subscription, SubscriptionState
 from smartfeeds.core.position import MAX_GROUP
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.view import Order, Standing, from_canonical
+from smartfeeds.core.view import Order, ViewStanding, from_canonical
 from smartfeeds.delivery.deliverer import (
     ConsumerKind,
     ConsumerPosition,
@@ -182,7 +182,7 @@ def _is_sent(tx: ReadTx, node: Node, item: Item, jid: Jid, rows: list[Subscripti
     views = [view for view in (from_canonical(row.view) for row in rows) if _has_event(view.order, item)]
     smart = [view for view in views if view.smart]
     standings = tx.standings(node.node_no, item, smart) if smart else []
-    return len(smart) < len(views) or Standing.PRESENT in standings
+    return len(smart) < len(views) or ViewStanding.PRESENT in standings
 
 
 def _has_event(order: Order, item: Item) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-from smartfeeds.chat.commands import NAME_CHARACTERS, Offer, Reply, UsageError
+from smartfeeds.chat.commands import NAME_CHARACTERS, ChatReply, Offer, UsageError
 from smartfeeds.chat.grammar import arguments, view_name
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import SubscriptionState
@@ -33,7 +33,7 @@ _WEEKDAYS = (
 _LANGUAGE_NAMES = {"en": "English", "de": "Deutsch"}
 
 
-async def subscribe(c: Conversation, rest: str) -> Reply:
+async def subscribe(c: Conversation, rest: str) -> ChatReply:
     """Delivers the new items of a feed. With `for JID` at the end, an admin of the service subscribes that person."""
     tokens = arguments(rest)
     person: Jid | None = None
@@ -57,16 +57,16 @@ async def subscribe(c: Conversation, rest: str) -> Reply:
     feed = feed_name(answer.node)
     stop = c.command(UNSUBSCRIBE, name)
     if answer.state is SubscriptionState.PENDING:
-        return Reply(c.say("Your request to follow {feed} waits for its owner.", feed=feed), (Offer(stop),))
+        return ChatReply(c.say("Your request to follow {feed} waits for its owner.", feed=feed), (Offer(stop),))
     if person is not None:
-        return Reply(c.say("{person} follows {feed} now.", person=person.bare_text, feed=feed))
+        return ChatReply(c.say("{person} follows {feed} now.", person=person.bare_text, feed=feed))
     lines = [c.say("You follow {feed} now. New items arrive here. To stop: {command}", feed=feed, command=stop)]
     if answer.last is not None:
         lines += ["", await asyncio.to_thread(render_item, c.texts, c.tools.links, answer.node, answer.last)]
-    return Reply("\n".join(lines), (c.offer(LATEST), Offer(stop)))
+    return ChatReply("\n".join(lines), (c.offer(LATEST), Offer(stop)))
 
 
-async def unsubscribe(c: Conversation, rest: str) -> Reply:
+async def unsubscribe(c: Conversation, rest: str) -> ChatReply:
     """Ends the delivery of a feed."""
     tokens = arguments(rest)
     name = view_name(tokens[0], tokens[1:]) if tokens else None
@@ -75,15 +75,15 @@ async def unsubscribe(c: Conversation, rest: str) -> Reply:
     consumers = await c.tools.host.service.write(partial(unfollow, actor=c.actor, node_name=name), turn=c.jid)
     # The deliverer finds that nothing is followed any more, and the consumer is removed.
     c.hurry(consumers)
-    return Reply(c.say("You no longer follow {feed}.", feed=cut(name, NAME_CHARACTERS)), (c.offer(SUBSCRIPTIONS),))
+    return ChatReply(c.say("You no longer follow {feed}.", feed=cut(name, NAME_CHARACTERS)), (c.offer(SUBSCRIPTIONS),))
 
 
-async def quiet(c: Conversation, rest: str) -> Reply:
+async def quiet(c: Conversation, rest: str) -> ChatReply:
     """Sets the hours in which nothing is delivered, and the time zone."""
     tokens = arguments(rest)
     if len(tokens) == 1 and tokens[0].casefold() in OFF:
         await c.save(lambda one: replace(one, quiet=None))
-        return Reply(c.say("There are no quiet hours any more."))
+        return ChatReply(c.say("There are no quiet hours any more."))
     hours = parse_quiet(tokens[0]) if tokens else None
     if hours is None or len(tokens) > 2:
         raise UsageError
@@ -96,17 +96,17 @@ async def quiet(c: Conversation, rest: str) -> Reply:
         end=end,
         zone=zone,
     )
-    return Reply(
+    return ChatReply(
         f"{text}\n{_zone_hint(c, zone, c.say('quiet 22-7 Europe/Berlin'))}".strip(), (Offer(c.say("quiet off")),)
     )
 
 
-async def digest(c: Conversation, rest: str) -> Reply:
+async def digest(c: Conversation, rest: str) -> ChatReply:
     """Sets the time at which all new items are delivered at once."""
     tokens = arguments(rest)
     if len(tokens) == 1 and tokens[0].casefold() in OFF:
         await c.save(lambda one: replace(one, digest=None))
-        return Reply(c.say("New items arrive as soon as they are published."))
+        return ChatReply(c.say("New items arrive as soon as they are published."))
     if not 2 <= len(tokens) <= 3:
         raise UsageError
     weekday, minute = _weekday(c, tokens[0]), parse_minute(tokens[1])
@@ -116,13 +116,13 @@ async def digest(c: Conversation, rest: str) -> Reply:
     await c.save(lambda one: replace(one, digest=Digest(weekday, minute), zone=zone if tokens[2:] else one.zone))
     day = c.say("every day") if weekday == DAILY else c.say(_WEEKDAYS[weekday])
     text = c.say("New items arrive together: {day} at {time} ({zone}).", day=day, time=format_minute(minute), zone=zone)
-    return Reply(
+    return ChatReply(
         f"{text}\n{_zone_hint(c, zone, c.say('digest daily 8:00 Europe/Berlin'))}".strip(),
         (Offer(c.say("digest off")),),
     )
 
 
-async def language(c: Conversation, rest: str) -> Reply:
+async def language(c: Conversation, rest: str) -> ChatReply:
     """Sets the language of the bot."""
     code = rest.strip().casefold()
     if code not in LANGUAGES:
@@ -130,27 +130,27 @@ async def language(c: Conversation, rest: str) -> Reply:
         raise UsageError(c.say("The languages are: {names}", names=names))
     await c.save(lambda one: replace(one, language=code))
     c = replace(c, texts=Texts(code))
-    return Reply(c.say("I speak English with you now."), (c.offer(HELP),))
+    return ChatReply(c.say("I speak English with you now."), (c.offer(HELP),))
 
 
-async def join(c: Conversation, rest: str) -> Reply:
+async def join(c: Conversation, rest: str) -> ChatReply:
     """Brings the bot into a room."""
     room = parse_jid(rest.strip())
     if room is None or not room.local or c.in_room:
         raise UsageError
     refusal = await c.tools.rooms.request(room.bare, c.actor, trusted=c.is_admin)
-    return Reply(
+    return ChatReply(
         c.say(refusal) if refusal else c.say("I am entering {room}.", room=cut(room.bare_text, NAME_CHARACTERS))
     )
 
 
-async def leave(c: Conversation, rest: str) -> Reply:
+async def leave(c: Conversation, rest: str) -> ChatReply:
     """Takes the bot out of the room in which the command is given, or out of a room that an admin names."""
     room = c.actor if c.in_room else parse_jid(rest.strip())
     if room is None or (not c.in_room and not (c.is_admin and c.tools.rooms.knows(room.bare_text))):
         raise UsageError
     await c.tools.rooms.leave(room.bare_text)
-    return Reply("" if c.in_room else c.say("I left {room}.", room=cut(room.bare_text, NAME_CHARACTERS)))
+    return ChatReply("" if c.in_room else c.say("I left {room}.", room=cut(room.bare_text, NAME_CHARACTERS)))
 
 
 def _zone(c: Conversation, tokens: list[str]) -> str:

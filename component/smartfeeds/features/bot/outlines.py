@@ -6,7 +6,7 @@ Items are named by a code of their id. The number of a line would be that of ano
 import asyncio
 import hashlib
 
-from smartfeeds.chat.commands import NAME_CHARACTERS, RefusalError, Reply, UsageError
+from smartfeeds.chat.commands import NAME_CHARACTERS, ChatReply, RefusalError, UsageError
 from smartfeeds.chat.grammar import arguments
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import cut
@@ -33,7 +33,7 @@ _STEPS = {
 _BY_WORD = {word: step for step, words in _STEPS.items() for word in words}
 
 
-async def outline(c: Conversation, rest: str) -> Reply:
+async def outline(c: Conversation, rest: str) -> ChatReply:
     """Shows the outline of a feed with the codes of its items."""
     tokens = arguments(rest)
     if len(tokens) != 1:
@@ -42,7 +42,7 @@ async def outline(c: Conversation, rest: str) -> Reply:
     answer = await c.ask(GetOutline(c.actor, c.service, feed, LISTED), OutlineShown)
     lines, name = answer.lines, cut(feed, NAME_CHARACTERS)
     if not lines:
-        return Reply(c.say("{feed} has no items.", feed=name))
+        return ChatReply(c.say("{feed} has no items.", feed=name))
     titles = await asyncio.to_thread(lambda: {item_id: _title(item) for item_id, item in answer.items.items()})
     texts = [c.say("Outline of {feed}:", feed=name)]
     for level, item_id in lines[:LISTED]:
@@ -50,10 +50,10 @@ async def outline(c: Conversation, rest: str) -> Reply:
     if len(lines) > LISTED:
         texts.append(more(c, len(lines) - LISTED))
     texts.append(c.say("To move an item: {command}", command=c.command(MOVE, feed, _code(lines[0][1]), c.say("down"))))
-    return Reply("\n".join(texts))
+    return ChatReply("\n".join(texts))
 
 
-async def move(c: Conversation, rest: str) -> Reply:
+async def move(c: Conversation, rest: str) -> ChatReply:
     """Moves an item by a step."""
     tokens = arguments(rest)
     if len(tokens) != 3 or tokens[2].casefold() not in _BY_WORD:
@@ -72,7 +72,7 @@ async def move(c: Conversation, rest: str) -> Reply:
     item = (await c.ask(GetItem(c.actor, c.service, feed, item_ids[0]), ItemShown)).item
     title = await asyncio.to_thread(_title, item)
     steps = [c.offer(MOVE, feed, code, c.say(words[0])) for words in _STEPS.values()]
-    return Reply(c.say("Moved in {feed}: {title}", feed=cut(feed, NAME_CHARACTERS), title=title), tuple(steps))
+    return ChatReply(c.say("Moved in {feed}: {title}", feed=cut(feed, NAME_CHARACTERS), title=title), tuple(steps))
 
 
 def _code(item_id: str) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 
 from lxml import etree
 
-from smartfeeds.chat.commands import NAME_CHARACTERS, TITLE_CHARACTERS, RefusalError, Reply, UsageError
+from smartfeeds.chat.commands import NAME_CHARACTERS, TITLE_CHARACTERS, ChatReply, RefusalError, UsageError
 from smartfeeds.chat.grammar import take, view_name
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item, Node
@@ -38,7 +38,7 @@ COMMENTS = "urn:xmpp:microblog:0:comments/"  # begins the names of nodes for com
 OWN_ITEMS = 20  # items of the author among which `edit` and `delete` look for the newest
 
 
-async def post(c: Conversation, rest: str) -> Reply:
+async def post(c: Conversation, rest: str) -> ChatReply:
     """Publishes a text. If the message corrects another one, the item of that message is replaced."""
     feed, text = take(rest)
     if not text:
@@ -47,10 +47,10 @@ async def post(c: Conversation, rest: str) -> Reply:
     answer = await _publish(c, feed, item_id, await _entry(c, feed, text))
     name = cut(feed, NAME_CHARACTERS)
     done = c.say("Published in {feed}.", feed=name) if answer.created else c.say("Changed in {feed}.", feed=name)
-    return Reply(done, (c.offer(DELETE, feed),))
+    return ChatReply(done, (c.offer(DELETE, feed),))
 
 
-async def edit(c: Conversation, rest: str) -> Reply:
+async def edit(c: Conversation, rest: str) -> ChatReply:
     """Replaces the text of the author's newest item in a feed."""
     feed, text = take(rest)
     if not text:
@@ -59,10 +59,10 @@ async def edit(c: Conversation, rest: str) -> Reply:
     former = parse_stored(item.payload)
     entry = _edited(c, text, former) if former.tag == atom.ENTRY else await _entry(c, feed, text)
     await _publish(c, feed, item.id, entry, ItemPrecondition(frozenset({item_tag(item)})))
-    return Reply(c.say("Changed in {feed}.", feed=cut(feed, NAME_CHARACTERS)))
+    return ChatReply(c.say("Changed in {feed}.", feed=cut(feed, NAME_CHARACTERS)))
 
 
-async def delete(c: Conversation, rest: str) -> Reply:
+async def delete(c: Conversation, rest: str) -> ChatReply:
     """Deletes the author's newest item in a feed."""
     feed, more = take(rest)
     if not feed or more:
@@ -70,20 +70,20 @@ async def delete(c: Conversation, rest: str) -> Reply:
     item = await _newest_own(c, feed)
     await c.ask(Retract(c.actor, c.service, feed, item.id, notify=True), EmptyResult)
     title = cut(read_entry(item).title.plain, TITLE_CHARACTERS)
-    return Reply(c.say("Deleted from {feed}: {title}", feed=cut(feed, NAME_CHARACTERS), title=title))
+    return ChatReply(c.say("Deleted from {feed}: {title}", feed=cut(feed, NAME_CHARACTERS), title=title))
 
 
-async def reply(c: Conversation) -> Reply:
+async def reply(c: Conversation) -> ChatReply:
     """Publishes an answer to the item of the message that the user replies to (XEP-0461)."""
     item, feed, comments = await _target(c, c.message.reply_to)
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "reply")
     entry = await _entry(c, comments or feed, c.message.text.strip())
     _refer(entry, item)
     await _publish(c, comments or feed, item_id, entry)
-    return Reply(c.say("Your answer is published in {feed}.", feed=cut(comments or feed, NAME_CHARACTERS)))
+    return ChatReply(c.say("Your answer is published in {feed}.", feed=cut(comments or feed, NAME_CHARACTERS)))
 
 
-async def react(c: Conversation) -> Reply:
+async def react(c: Conversation) -> ChatReply:
     """Publishes a like of the item of the message, or takes it back (XEP-0444). Other reactions change nothing."""
     item, _, comments = await _target(c, c.message.reacts_to)
     if not comments:
@@ -94,13 +94,13 @@ async def react(c: Conversation) -> Reply:
         entry = await _entry(c, comments, LIKE)
         _refer(entry, item)
         await _publish(c, comments, item_id, entry)
-        return Reply("")
+        return ChatReply("")
     try:
         await c.ask(Retract(c.actor, c.service, comments, item_id, notify=True), EmptyResult)
     except FeedError as error:
         if error.condition is not Condition.ITEM_NOT_FOUND:
             raise
-    return Reply("")
+    return ChatReply("")
 
 
 async def _publish(

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from smartfeeds.chat.commands import NAME_CHARACTERS, Offer, Reply, UsageError
+from smartfeeds.chat.commands import NAME_CHARACTERS, ChatReply, Offer, UsageError
 from smartfeeds.chat.grammar import READ_CHARACTERS, arguments, view_name
 from smartfeeds.core.filters import MAX_QUERY_WORDS
 from smartfeeds.core.jid import Jid
@@ -27,22 +27,22 @@ LISTED = 40  # subscriptions of one answer
 FEEDS = 200  # followed feeds in which one command looks for items: some 0.3 s
 
 
-async def list_feeds(c: Conversation, rest: str) -> Reply:
+async def list_feeds(c: Conversation, rest: str) -> ChatReply:
     """Lists the feeds that the user may see, page by page."""
     number = _number(rest, 1, 10_000) if rest else 1
     page = ResultSetRequest(max=str(PAGE + 1), index=str((number - 1) * PAGE))
     nodes = (await c.ask(GetNodes(c.actor, c.service, page), NodeList)).nodes
     if not nodes:
-        return Reply(c.say("There are no feeds.") if number == 1 else c.say("There are no more feeds."))
+        return ChatReply(c.say("There are no feeds.") if number == 1 else c.say("There are no more feeds."))
     lines = [c.say("Feeds:"), *(f"- {feed_name(node)}" for node in nodes[:PAGE])]
     more = c.command(LIST, str(number + 1))
     if len(nodes) > PAGE:
         lines.append(c.say("More: {command}", command=more))
     first = nodes[0].name
-    return Reply("\n".join(lines), (c.offer(SHOW, first), *((Offer(more),) if len(nodes) > PAGE else ())))
+    return ChatReply("\n".join(lines), (c.offer(SHOW, first), *((Offer(more),) if len(nodes) > PAGE else ())))
 
 
-async def search(c: Conversation, rest: str) -> Reply:
+async def search(c: Conversation, rest: str) -> ChatReply:
     """Searches the names of feeds, and the items of the feeds that the user follows."""
     query = words(rest[:READ_CHARACTERS])
     if not query or len(query) > MAX_QUERY_WORDS:
@@ -64,13 +64,13 @@ async def search(c: Conversation, rest: str) -> Reply:
         lines += [c.say("Items:"), *await _item_lines(c, pairs[:MOST])]
         lines += [more(c, len(pairs) - MOST)] if len(pairs) > MOST else []
     if not lines:
-        return Reply(
+        return ChatReply(
             c.say("Nothing found. Items are searched in the feeds that you follow; show FEED q=WORD searches one feed.")
         )
-    return Reply("\n".join(lines), (c.offer(SHOW, matches[0].name),) if matches else ())
+    return ChatReply("\n".join(lines), (c.offer(SHOW, matches[0].name),) if matches else ())
 
 
-async def show(c: Conversation, rest: str) -> Reply:
+async def show(c: Conversation, rest: str) -> ChatReply:
     """Describes a feed and shows its newest items."""
     name, filters = _feed(rest)
     info = await c.ask(GetNodeInfo(c.actor, c.service, name), NodeInfo)
@@ -80,7 +80,7 @@ async def show(c: Conversation, rest: str) -> Reply:
         lines.append(
             c.say("You may not read this feed. To ask its owner: {command}", command=c.command(SUBSCRIBE, name))
         )
-        return Reply("\n".join(line for line in lines if line), (c.offer(SUBSCRIBE, name),))
+        return ChatReply("\n".join(line for line in lines if line), (c.offer(SUBSCRIBE, name),))
     lines.append(c.texts.count(info.subscribers, "{number} subscriber", "{number} subscribers"))
     items = await pull_newest(c, name, SHOWN)
     lines += (
@@ -88,10 +88,10 @@ async def show(c: Conversation, rest: str) -> Reply:
         if items
         else [c.say("The feed has no items yet.") if not filters else c.say("No item matches.")]
     )
-    return Reply("\n".join(line for line in lines if line), (c.offer(SUBSCRIBE, name),))
+    return ChatReply("\n".join(line for line in lines if line), (c.offer(SUBSCRIBE, name),))
 
 
-async def latest(c: Conversation, rest: str) -> Reply:
+async def latest(c: Conversation, rest: str) -> ChatReply:
     """Shows the newest items of a feed, or of all feeds that the user follows."""
     tokens = arguments(rest)
     count = SHOWN
@@ -107,23 +107,23 @@ async def latest(c: Conversation, rest: str) -> Reply:
     else:
         follows = await _follows(c)
         if not follows:
-            return Reply(c.say("You follow no feed yet."), (c.offer(LIST),))
+            return ChatReply(c.say("You follow no feed yet."), (c.offer(LIST),))
         pairs, closed = await _newest_of(c, follows, count)
         if closed and not pairs:
-            return Reply(_closed(c, closed), (c.offer(SUBSCRIPTIONS),))
+            return ChatReply(_closed(c, closed), (c.offer(SUBSCRIPTIONS),))
     if not pairs:
-        return Reply(c.say("There are no items yet."))
+        return ChatReply(c.say("There are no items yet."))
     if len(pairs) == 1:
         (node, item), links = pairs[0], c.tools.links
-        return Reply(await asyncio.to_thread(render_item, c.texts, links, node, item))
-    return Reply("\n".join(await _item_lines(c, pairs)))
+        return ChatReply(await asyncio.to_thread(render_item, c.texts, links, node, item))
+    return ChatReply("\n".join(await _item_lines(c, pairs)))
 
 
-async def subscriptions(c: Conversation, _rest: str) -> Reply:
+async def subscriptions(c: Conversation, _rest: str) -> ChatReply:
     """Lists what the user follows by chat."""
     rows = await c.read(partial(_read_subscriptions, jid=c.actor))
     if not rows:
-        return Reply(c.say("You follow no feed yet."), (c.offer(LIST),))
+        return ChatReply(c.say("You follow no feed yet."), (c.offer(LIST),))
     lines = [c.say("You follow:")]
     for node, row, is_closed in rows[:LISTED]:
         text = cut(row.node_text, NAME_CHARACTERS)
@@ -133,7 +133,7 @@ async def subscriptions(c: Conversation, _rest: str) -> Reply:
         lines.append(f"- {text}{f': {title}' if title else ''}{pending}{closed}")
     if len(rows) > LISTED:
         lines.append(more(c, len(rows) - LISTED))
-    return Reply("\n".join(lines), (c.offer(LATEST), c.offer(UNSUBSCRIBE, rows[0][1].node_text)))
+    return ChatReply("\n".join(lines), (c.offer(LATEST), c.offer(UNSUBSCRIBE, rows[0][1].node_text)))
 
 
 def _read_subscriptions(tx: ReadTx, context: Context, jid: Jid) -> list[tuple[Node, Subscription, bool]]:

@@ -13,11 +13,11 @@ from smartfeeds.chat.commands import (
     TITLE_CHARACTERS,
     Chat,
     ChatCommand,
+    ChatReply,
     ChatTable,
+    CommandRights,
     Offer,
     RefusalError,
-    Reply,
-    Rights,
     UsageError,
 )
 from smartfeeds.chat.grammar import arguments, take
@@ -48,7 +48,7 @@ _THEIRS = frozenset({"theirs", "andere"})
 _CHANGED = N_("The item has changed meanwhile. To see its versions: {command}")
 
 
-async def conflicts(c: Chat, rest: str) -> Reply:
+async def conflicts(c: Chat, rest: str) -> ChatReply:
     """Lists the items of a feed that have conflicts."""
     tokens = arguments(rest)
     if len(tokens) != 1:
@@ -62,10 +62,10 @@ async def conflicts(c: Chat, rest: str) -> Reply:
     for entry, title, step in zip(entries, titles, steps, strict=True):
         count = c.texts.count(len(entry.tags), "{number} version", "{number} versions")
         lines.append(f"- {cut(title, NAME_CHARACTERS)}: {count}\n  {step}")
-    return Reply("\n".join(lines), tuple(Offer(step) for step in steps[:_BUTTONS]))
+    return ChatReply("\n".join(lines), tuple(Offer(step) for step in steps[:_BUTTONS]))
 
 
-async def settle(c: Chat, rest: str) -> Reply:
+async def settle(c: Chat, rest: str) -> ChatReply:
     """Shows the versions of an item, or keeps one of them. Without a code it is the first item with conflicts.
 
     A text behind the number replaces the text of that version: the author combines several versions in it.
@@ -84,7 +84,7 @@ async def settle(c: Chat, rest: str) -> Reply:
     return await (_keep(c, feed, entry, choice, text) if choice else _show(c, feed, entry))
 
 
-async def _show(c: Chat, feed: str, entry: ConflictedItem) -> Reply:
+async def _show(c: Chat, feed: str, entry: ConflictedItem) -> ChatReply:
     versions = entry.versions[:SHOWN]
     title, *lines = await asyncio.to_thread(
         lambda: [_title(entry.version) or entry.item.id, *(_describe(c, version) for _, version in versions)]
@@ -99,10 +99,10 @@ async def _show(c: Chat, feed: str, entry: ConflictedItem) -> Reply:
         Offer(c.command(SETTLE, feed, _code(entry), str(number)), c.say("Keep {number}", number=number))
         for number in range(1, len(versions) + 1)
     )
-    return Reply("\n".join([head, *(f"{n}. {line}" for n, line in enumerate(lines, 1)), *tail]), tuple(offers))
+    return ChatReply("\n".join([head, *(f"{n}. {line}" for n, line in enumerate(lines, 1)), *tail]), tuple(offers))
 
 
-async def _keep(c: Chat, feed: str, entry: ConflictedItem, choice: str, text: str) -> Reply:
+async def _keep(c: Chat, feed: str, entry: ConflictedItem, choice: str, text: str) -> ChatReply:
     versions = entry.versions[:SHOWN]
     number = _number_of(c, [version for _, version in versions], choice)
     decided = tuple(tag for tag, _ in versions[1:])
@@ -122,7 +122,7 @@ async def _keep(c: Chat, feed: str, entry: ConflictedItem, choice: str, text: st
         if text
         else c.say("Settled. {feed} has version {number} now: {title}", number=number + 1, **names)
     )
-    return Reply(settled, (c.offer(CONFLICTS, feed),))
+    return ChatReply(settled, (c.offer(CONFLICTS, feed),))
 
 
 def _number_of(c: Chat, versions: list[Version], choice: str) -> int:
@@ -143,8 +143,8 @@ async def _entries(c: Chat, feed: str) -> tuple[ConflictedItem, ...]:
     return (await c.ask(request, ConflictList)).entries
 
 
-def _none(c: Chat, feed: str) -> Reply:
-    return Reply(c.say("No item of {feed} has a conflict.", feed=cut(feed, NAME_CHARACTERS)))
+def _none(c: Chat, feed: str) -> ChatReply:
+    return ChatReply(c.say("No item of {feed} has a conflict.", feed=cut(feed, NAME_CHARACTERS)))
 
 
 def _code(entry: ConflictedItem) -> str:
@@ -183,7 +183,7 @@ CHAT = ChatTable(
             N_("shows the versions of an item with conflicts, and keeps one: its number, mine or theirs, or your text"),
             settle,
             {"de": ("entscheide", "entscheiden")},
-            rights=Rights.ROOM,
+            rights=CommandRights.ROOM,
         ),
     ),
     before="outline",

@@ -20,7 +20,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import DocumentFormat, Reader, whole
-from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, Person, read_entry
+from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, EntryPerson, read_entry
 from smartfeeds.formats.feed_document import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
@@ -155,7 +155,7 @@ def _id(entry: Entry) -> str:
     return entry.item_id if entry.atom_id == atom.derived_id(entry.item_id) else entry.atom_id
 
 
-def _author(person: Person) -> JsonObject:
+def _author(person: EntryPerson) -> JsonObject:
     mail = f"mailto:{person.email}" if person.email else ""
     return filled(name=person.label, url=person.uri or mail)
 

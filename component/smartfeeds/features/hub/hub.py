@@ -54,7 +54,7 @@ from smartfeeds.features.hub.protocol import (
     read_request,
 )
 from smartfeeds.features.hub.questions import HubQuestions
-from smartfeeds.features.hub.requests import HUB, Verdict, deny, store_question, topic_of
+from smartfeeds.features.hub.requests import HUB, QuestionOutcome, deny, store_question, topic_of
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.net.callbacks import CallbackAnswer
 from smartfeeds.service.consumers import waiting_items
@@ -178,9 +178,9 @@ class Hub:
 
     async def _ask_now(self, callback: Callback) -> HTTPStatus:
         outcome = await self.questions.ask_now(callback)
-        if outcome.verdict is Verdict.PASSED:
+        if outcome.verdict is QuestionOutcome.PASSED:
             return HTTPStatus.NO_CONTENT
-        condition = Condition.UNAVAILABLE if outcome.verdict is Verdict.SILENT else Condition.BAD_REQUEST
+        condition = Condition.UNAVAILABLE if outcome.verdict is QuestionOutcome.SILENT else Condition.BAD_REQUEST
         raise FeedError(condition, f"the subscription was not confirmed: {outcome.reason}")
 
     # Deliveries.

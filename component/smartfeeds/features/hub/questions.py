@@ -19,7 +19,7 @@ from smartfeeds.features.callbacks.registration import Callback
 from smartfeeds.features.callbacks.targets import TargetRates
 from smartfeeds.features.callbacks.tools import CallbackTools
 from smartfeeds.features.hub.protocol import HUB_QUESTION, Mode, question_url
-from smartfeeds.features.hub.requests import HUB, Verdict, prepare_question, settle_question
+from smartfeeds.features.hub.requests import HUB, QuestionOutcome, prepare_question, settle_question
 from smartfeeds.net.callbacks import CallbackAnswer
 
 # A silent callback takes ten seconds. With these places strangers from many networks hardly delay the checks of others.
@@ -34,7 +34,7 @@ _log = structlog.get_logger()
 class AskedQuestion:
     """The outcome of a question, and the reason for people. `callback` is the subscription if it is active now."""
 
-    verdict: Verdict
+    verdict: QuestionOutcome
     reason: str = ""
     callback: Callback | None = None
 
@@ -109,7 +109,7 @@ class HubQuestions:
     async def ask_now(self, callback: Callback) -> AskedQuestion:
         """Asks a question once, for a caller that waits for the outcome (WS-018). Raises StoreError."""
         if not await self._targets.admits(callback.host):
-            return AskedQuestion(Verdict.SILENT, f"{callback.host} was asked too often; try again in a minute")
+            return AskedQuestion(QuestionOutcome.SILENT, f"{callback.host} was asked too often; try again in a minute")
         return await self.ask(callback, again=False)
 
     async def ask(self, callback: Callback, *, again: bool = True) -> AskedQuestion:
@@ -122,7 +122,7 @@ class HubQuestions:
         no, text, settings = callback.callback_no, callback.question, self._settings
         current = await self._service.write(lambda tx, context: prepare_question(tx, context, no, text, settings))
         if current is None:
-            return AskedQuestion(Verdict.REFUSED, "another request has replaced this one")
+            return AskedQuestion(QuestionOutcome.REFUSED, "another request has replaced this one")
         question, challenge = HUB_QUESTION.read(current.question), self._new_challenge()
         answer = await self._client.get(
             question_url(current.url, current.topic, question, challenge), max_bytes=_MAX_BYTES
@@ -143,26 +143,26 @@ class HubQuestions:
         if active is not None:
             self._on_active(active)
         if text != callback.question:
-            return AskedQuestion(Verdict.REFUSED, question.reason)
+            return AskedQuestion(QuestionOutcome.REFUSED, question.reason)
         return AskedQuestion(verdict, reason, active)
 
 
-def judge(mode: Mode, answer: CallbackAnswer, challenge: str) -> tuple[Verdict, str]:
+def judge(mode: Mode, answer: CallbackAnswer, challenge: str) -> tuple[QuestionOutcome, str]:
     """Returns the outcome that an answer means, and the reason for people.
 
     Only 2xx with exactly the challenge as the body confirms (WS-034). The answer to a denial does not matter.
     """
     if mode is Mode.DENIED and answer.status:
-        return Verdict.PASSED, ""
+        return QuestionOutcome.PASSED, ""
     if not answer.status or answer.status == 429 or answer.status >= 500:
-        return Verdict.SILENT, f"the callback {answer.outcome}"
+        return QuestionOutcome.SILENT, f"the callback {answer.outcome}"
     if not answer.succeeded:
-        return Verdict.REFUSED, f"the callback {answer.outcome}"
+        return QuestionOutcome.REFUSED, f"the callback {answer.outcome}"
     if answer.body == challenge.encode():
-        return Verdict.PASSED, ""
+        return QuestionOutcome.PASSED, ""
     if answer.body.strip() == challenge.encode():
         return (
-            Verdict.REFUSED,
+            QuestionOutcome.REFUSED,
             "the body has white space around the challenge; it must be the challenge and nothing else",
         )
-    return Verdict.REFUSED, "the body is not the challenge"
+    return QuestionOutcome.REFUSED, "the body is not the challenge"

@@ -48,7 +48,7 @@ QUESTION_PAUSES_S = (60, 600)
 DENIED_US = 2 * 86_400 * US_PER_S
 
 
-class Verdict(Enum):
+class QuestionOutcome(Enum):
     """The outcome of a question."""
 
     PASSED = "passed"
@@ -123,7 +123,7 @@ def prepare_question(
 
 
 def settle_question(
-    tx: WriteTx, context: Context, callback_no: int, text: str, verdict: Verdict, *, again: bool = True
+    tx: WriteTx, context: Context, callback_no: int, text: str, verdict: QuestionOutcome, *, again: bool = True
 ) -> Callback | None:
     """Applies the outcome of a question, unless another question has replaced it meanwhile.
 
@@ -134,14 +134,14 @@ def settle_question(
     if callback is None or callback.question != text:
         return None
     question = HUB_QUESTION.read(text)
-    if verdict is Verdict.SILENT and again and question.attempts < len(QUESTION_PAUSES_S):
+    if verdict is QuestionOutcome.SILENT and again and question.attempts < len(QUESTION_PAUSES_S):
         due_us = context.now_us + QUESTION_PAUSES_S[question.attempts] * US_PER_S
         callback_rows.put(tx, replace(callback, question=HUB_QUESTION.write(question.failed()), due_us=due_us))
         return None
-    if question.mode is Mode.DENIED or (question.mode is Mode.UNSUBSCRIBE and verdict is Verdict.PASSED):
+    if question.mode is Mode.DENIED or (question.mode is Mode.UNSUBSCRIBE and verdict is QuestionOutcome.PASSED):
         remove_registration(tx, callback)
         return None
-    if question.mode is Mode.SUBSCRIBE and verdict is Verdict.PASSED:
+    if question.mode is Mode.SUBSCRIBE and verdict is QuestionOutcome.PASSED:
         return _activate(tx, context, callback, question)
     if callback.active:
         callback_rows.put(tx, replace(callback, question="", due_us=None))

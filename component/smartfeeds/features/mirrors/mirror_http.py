@@ -34,7 +34,7 @@ from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK
 from smartfeeds.formats.feed_reader import document_bytes
 from smartfeeds.formats.xml import strict_parser
-from smartfeeds.net.fetch import FetchError, HttpClient, Response
+from smartfeeds.net.fetch import FetchError, FetchResponse, HttpClient
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem
@@ -408,7 +408,7 @@ class WebMirrorReader(IncomingMirror):
         self.state_store.in_step()
 
 
-def read_page(response: Response) -> WebDocument:
+def read_page(response: FetchResponse) -> WebDocument:
     """A document, read whole. Raises FeedError where that cannot be."""
     body = document_bytes(response.body, response.charset)
     link_headers = response.headers.getall("Link", [])

@@ -13,17 +13,17 @@ from smartfeeds.features.mirrors.statuses import MirrorStanding, MirrorStatus, d
 from smartfeeds.service.requests import Request
 from smartfeeds.service.resources import (
     Action,
+    ActionResult,
     Caller,
     Choice,
     Column,
     Fields,
     ListAnswer,
     ListCommand,
-    Outcome,
     ReadPage,
     Resource,
     Row,
-    Table,
+    TablePage,
     reader,
 )
 from smartfeeds.service.standing import Audience
@@ -87,9 +87,9 @@ def _errors(status: MirrorStatus) -> str:
 
 
 def _action(name: str, title: str, request: Callable[[Caller, str], Request], done: str) -> Action:
-    async def perform(caller: Caller, fields: Fields) -> Outcome:
+    async def perform(caller: Caller, fields: Fields) -> ActionResult:
         answer = await caller.ask(request(caller, fields["mirror"]), MirrorNamed)
-        return Outcome(done.format(name=answer.name, node=answer.node))
+        return ActionResult(done.format(name=answer.name, node=answer.node))
 
     return Action(name, perform, title, Audience.ADMINS)
 
@@ -164,7 +164,7 @@ MIRROR_WAYS: Resource[MirrorWay] = Resource(
         Column("failure", lambda way: way.standing.state.error, N_("Last error")),
     ),
     read=_read_ways,
-    table=Table(
+    table=TablePage(
         N_("Mirrors"),
         N_("Feeds that are kept in step with a feed elsewhere, each direction in a row."),
         N_("There are no mirrors."),

@@ -16,7 +16,7 @@ from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import Element
 
 
-class Stream(Protocol):
+class StanzaStream(Protocol):
     """The part of `xmpp.stream.ComponentStream` that mirrors use."""
 
     @property
@@ -35,7 +35,7 @@ class Stream(Protocol):
 class StreamLink:
     """A `client.transport.FollowerLink` that can publish, too. `answer_s` bounds each request."""
 
-    def __init__(self, stream: Stream, answer_s: float) -> None:
+    def __init__(self, stream: StanzaStream, answer_s: float) -> None:
         self._stream = stream
         self._answer_s = answer_s
         self._stop: Callable[[], None] = lambda: None

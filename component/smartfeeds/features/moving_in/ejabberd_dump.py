@@ -24,7 +24,7 @@ from smartfeeds.features.moving_in.ejabberd_values import (
     text_of,
     time_us,
 )
-from smartfeeds.features.moving_in.erlang_terms import Atom, Term, parse_head, parse_term, read_terms, term_name
+from smartfeeds.features.moving_in.erlang_terms import ErlangAtom, Term, parse_head, parse_term, read_terms, term_name
 from smartfeeds.features.moving_in.erlang_xml import xml_of
 from smartfeeds.features.moving_in.item_file import NumberedItem, temporary_items
 from smartfeeds.features.moving_in.moved import (
@@ -206,7 +206,7 @@ def _attributes(header: bytes) -> dict[bytes, Sequence[str]]:
     attributes: dict[bytes, Sequence[str]] = {}
     for table in tables:
         match table:
-            case (Atom() as name, list(properties)):
+            case (ErlangAtom() as name, list(properties)):
                 for part in properties:
                     match part:
                         case ("attributes", list(names)):

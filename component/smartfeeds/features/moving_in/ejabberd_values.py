@@ -10,7 +10,7 @@ from smartfeeds.core.options import PUBSUB, FormFields
 from smartfeeds.core.suboptions import SHOWS
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime, within_years
-from smartfeeds.features.moving_in.erlang_terms import Atom, Term
+from smartfeeds.features.moving_in.erlang_terms import ErlangAtom, Term
 from smartfeeds.features.moving_in.moved import MovedProblem, MovedSubscription
 
 OTHER_STORAGE: Final = "mod_pubsub may use another storage (its db_type)"
@@ -62,7 +62,7 @@ def read_options(pairs: Iterable[tuple[str, Term]]) -> tuple[dict[str, tuple[str
     options: dict[str, tuple[str, ...]] = {}
     problems: list[MovedProblem] = []
     for name, value in pairs:
-        if name in _PLUGIN_OPTIONS or value == Atom("undefined"):
+        if name in _PLUGIN_OPTIONS or value == ErlangAtom("undefined"):
             continue
         values = option_values(name, value)
         if values is None:

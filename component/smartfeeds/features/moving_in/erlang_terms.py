@@ -17,13 +17,13 @@ MAX_TERM_DEPTH: Final = 512
 MAX_TERM_BYTES: Final = 64 * 1024 * 1024
 
 
-class Atom(str):
+class ErlangAtom(str):
     """An atom, such as `open`. A binary is `bytes` and a list of characters is `str`, so both differ from it."""
 
     __slots__ = ()
 
 
-Term: TypeAlias = "Atom | str | bytes | int | float | tuple[Term, ...] | list[Term]"
+Term: TypeAlias = "ErlangAtom | str | bytes | int | float | tuple[Term, ...] | list[Term]"
 
 # Before Python 3.11.5 a possessive group whose last attempt fails in the middle leaves the position there (gh-106052).
 # Only groups that fail at their first byte, or at the end of the data, are possessive.
@@ -209,11 +209,11 @@ def _character(match: re.Match[str]) -> str:
 
 
 _READERS: dict[int, Callable[[bytes], Term]] = {
-    _ATOM: lambda token: Atom(token.decode("latin-1")),
+    _ATOM: lambda token: ErlangAtom(token.decode("latin-1")),
     _INTEGER: int,
     _BINARY: binary_of,
     _CHARACTERS: _read_characters,
-    _QUOTED: lambda token: Atom(_unescape(token[1:-1].decode("latin-1"))),
+    _QUOTED: lambda token: ErlangAtom(_unescape(token[1:-1].decode("latin-1"))),
     _FLOAT: float,
 }
 

@@ -26,7 +26,7 @@ from smartfeeds.features.nno.entries import EntryRequest, candidate_of, match, r
 from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
 from smartfeeds.features.polling.tools import ACCEPT_FEED, DocumentRunner, read_here
 from smartfeeds.formats.autodiscovery import LinkType, links_of
-from smartfeeds.net.fetch import FetchError, HttpClient, Response
+from smartfeeds.net.fetch import FetchError, FetchResponse, HttpClient
 
 ACCEPT_ESS: Final = f"{ESS_TYPE}, {NNO_TYPE}, text/html;q=0.5, */*;q=0.1"
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -70,7 +70,7 @@ class EssSource:
             self.target = self.url  # the page may link to another address by now
             raise
 
-    async def _get(self, fetch: HttpClient) -> Response:
+    async def _get(self, fetch: HttpClient) -> FetchResponse:
         known = self._documents.get(self.target)
         validators = NO_VALIDATORS if known is None else known.validators
         return await fetch.get(self.target, known=validators, accept=ACCEPT_ESS, max_bytes=MAX_BYTES)
@@ -85,7 +85,7 @@ def _cut(file: EssContent, keep: int, latest_s: int) -> EssContent:
     return replace(file, entries=tuple(stamp for stamp in file.entries if stamp.time_s <= latest_s)[:keep])
 
 
-def _linked(page: Response) -> str:
+def _linked(page: FetchResponse) -> str:
     """The ESS file that a page links to, else the NNO file. Raises FeedError."""
     links = links_of(page.body, page.url)
     for kind in (LinkType.ESS, LinkType.NNO):
@@ -226,7 +226,7 @@ class Puller:
         return _Download(url, response.validators, requests, entries, frozenset(lacking).difference(entries))
 
 
-def _full_entries(url: str, response: Response, requests: Sequence[EntryRequest]) -> dict[EntryRequest, FullEntry]:
+def _full_entries(url: str, response: FetchResponse, requests: Sequence[EntryRequest]) -> dict[EntryRequest, FullEntry]:
     """The items of a feed that match the entries of the outline. Raises FeedError."""
     document = read_document(response.body, without_secrets(response.url), response.charset)
     items = [item for item in document.items if not item.deleted]

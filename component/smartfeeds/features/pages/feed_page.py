@@ -35,7 +35,7 @@ _WORDS = {"json": N_("ActivityStreams, with cursors"), "ess": N_("times and chec
 _RAIL = 20  # authors and categories beside the entries
 
 
-class Pages:
+class FeedPageWriter:
     """Writes pages of feeds, and caches the entries that are read most. `domain` is that of the component,
     `linked` are the formats that a page links to."""
 

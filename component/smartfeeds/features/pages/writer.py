@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from smartfeeds.core.jid import Jid
 from smartfeeds.features.pages.entry_page import entry_page, page_mark
 from smartfeeds.features.pages.feed_list import feed_list
-from smartfeeds.features.pages.feed_page import Pages
+from smartfeeds.features.pages.feed_page import FeedPageWriter
 from smartfeeds.features.pages.feed_style import STYLED_HEADERS, style_language, with_style
 from smartfeeds.features.pages.frame import PAGE_HEADERS, EntryForms, Frame, frame_of, page_reply, writing_frame
 from smartfeeds.features.pages.problem_page import for_reader
@@ -36,7 +36,7 @@ class HtmlWriter:
         self._handle = handle
         self._domain = domain
         self._linked = forms.linked
-        self._feeds = Pages(domain, forms.linked)
+        self._feeds = FeedPageWriter(domain, forms.linked)
         self._entries: ByteCache[tuple[str, bool], Reply] = ByteCache(CACHE_BYTES)
 
     def offered(self, forms: tuple[Representation, ...]) -> tuple[Representation, ...]:

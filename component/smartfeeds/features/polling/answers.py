@@ -11,7 +11,7 @@ from smartfeeds.features.polling.reading import SourceDocument
 from smartfeeds.features.polling.source import Source, host_of
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.net.addresses import is_public
-from smartfeeds.net.fetch import FetchError, Headers, Response
+from smartfeeds.net.fetch import FetchError, FetchResponse, Headers
 
 _TOO_MANY = 429
 _GONE = 410
@@ -23,7 +23,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,12}")
 _TIMELESS: Final = re.compile(r"(?:^|[,\s])no-(?:cache|store)(?:$|[,\s=])", re.IGNORECASE)
 
 
-def whole(response: Response) -> Response:
+def whole(response: FetchResponse) -> FetchResponse:
     """The response if it has the whole document or none. Raises FetchError."""
     if response.status in _WHOLE or response.not_modified:
         return response
@@ -32,7 +32,7 @@ def whole(response: Response) -> Response:
     raise error
 
 
-def good_answer(source: Source, response: Response, document: SourceDocument | None) -> PollAnswer:
+def good_answer(source: Source, response: FetchResponse, document: SourceDocument | None) -> PollAnswer:
     """The answer of a response whose document was read, or of one that is not modified (None)."""
     kind = AnswerKind.UNCHANGED if document is None else AnswerKind.READ
     return PollAnswer(
@@ -80,7 +80,7 @@ def busy_host(source: Source, error: FetchError) -> str:
     return host_of(error.hops[-1].url) if error.hops else source.host
 
 
-def _moved_to(source: Source, response: Response) -> str:
+def _moved_to(source: Source, response: FetchResponse) -> str:
     """The target of permanent redirects if it may become the address of the source, else ""."""
     target = response.permanent_url
     if target == source.url or not response.hops:

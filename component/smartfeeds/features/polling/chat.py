@@ -14,10 +14,10 @@ from smartfeeds.chat.commands import (
     TITLE_CHARACTERS,
     Chat,
     ChatCommand,
+    ChatReply,
     ChatTable,
+    CommandRights,
     RefusalError,
-    Reply,
-    Rights,
     UsageError,
 )
 from smartfeeds.chat.grammar import arguments
@@ -50,7 +50,7 @@ _REFUSALS: Final = {
 _TAKEN: Final = N_("Another feed has the name {name}. Choose a name: follow {url} NAME")
 
 
-async def follow(c: Chat, rest: str) -> Reply:
+async def follow(c: Chat, rest: str) -> ChatReply:
     """Delivers the new entries of a feed of another server."""
     words = arguments(rest)
     url = _address_in(words[0]) if words else ""
@@ -113,7 +113,7 @@ async def _add(c: Chat, url: str, name: str) -> str:
     return source.node
 
 
-async def unfollow(c: Chat, rest: str) -> Reply:
+async def unfollow(c: Chat, rest: str) -> ChatReply:
     """Ends the delivery of a feed of another server. It is no longer fetched if nobody else subscribes to it."""
     words = arguments(rest)
     if len(words) != 1:
@@ -156,7 +156,7 @@ CHAT = ChatTable(
             N_("delivers the new entries of a blog, such as follow https://blog.example/"),
             follow,
             {"de": ("folge", "folgen")},
-            rights=Rights.ROOM,
+            rights=CommandRights.ROOM,
         ),
         ChatCommand(
             "unfollow",
@@ -164,7 +164,7 @@ CHAT = ChatTable(
             N_("ends that; the blog is no longer fetched if nobody else subscribes"),
             unfollow,
             {"de": ("entfolge", "entfolgen")},
-            rights=Rights.ROOM,
+            rights=CommandRights.ROOM,
         ),
     ),
     before="post",

@@ -18,7 +18,7 @@ from smartfeeds.features.polling.source import FoundFeed, Source, host_of, is_ow
 from smartfeeds.features.polling.tools import DocumentRunner, SourceTools, read_here
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES, LinkType, PageLink, links_of
 from smartfeeds.net.clients import Fetcher
-from smartfeeds.net.fetch import FetchError, Hop, Response, Sender
+from smartfeeds.net.fetch import FetchError, FetchResponse, Hop, Sender
 
 # Searches at once. Each waits for a server that a person has named, so they must not use up all requests.
 AT_ONCE: Final = 8
@@ -55,7 +55,7 @@ async def check_source(
     return await _read(source, response, now_us, aside)
 
 
-async def _read(source: Source, response: Response, now_us: int, aside: DocumentRunner) -> SourceReport:
+async def _read(source: Source, response: FetchResponse, now_us: int, aside: DocumentRunner) -> SourceReport:
     content_type = response.content_type
     try:
         document = await aside(
@@ -82,7 +82,7 @@ async def _read(source: Source, response: Response, now_us: int, aside: Document
     )
 
 
-async def _links(response: Response, aside: DocumentRunner) -> tuple[PageLink, ...]:
+async def _links(response: FetchResponse, aside: DocumentRunner) -> tuple[PageLink, ...]:
     """The feeds that a web page offers; none if the page cannot be read within the limits."""
     if response.body.lstrip()[:1] != b"<":
         return ()

@@ -37,7 +37,7 @@ from smartfeeds.features.polling.sources import begin_polls, read_due, sharing_a
 from smartfeeds.features.polling.subscription_lists import adopt_own_lists, read_own_list
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.net.clients import Fetcher
-from smartfeeds.net.fetch import FetchError, Response, Sender, display_url
+from smartfeeds.net.fetch import FetchError, FetchResponse, Sender, display_url
 from smartfeeds.service.feeds import FeedService
 
 # Polls in progress, those that wait for a turn included. As many as `POLL_LIMITS` admits, slow ones too, and as many
@@ -203,7 +203,7 @@ class Poller:
         for other in sources:
             await self._take(other, response, began_us)
 
-    async def _fetch(self, sources: Sequence[Source]) -> Response:
+    async def _fetch(self, sources: Sequence[Source]) -> FetchResponse:
         """One request for sources of one address. It is conditional if all have read the same document."""
         source = sources[0]
         known = {validators_at(other, self._tools.now_us()) for other in sources}
@@ -216,7 +216,7 @@ class Poller:
             raise FetchError(source.url, "is a feed of this service; choose another one")
         return await self._get(source, source.url, validators)
 
-    async def _get(self, source: Source, url: str, known: Validators) -> Response:
+    async def _get(self, source: Source, url: str, known: Validators) -> FetchResponse:
         client, sender = self._clients.of(source), sender_to(url, source)
         return whole(await client.get(url, known=known, accept=ACCEPT_SOURCE, sender=sender))
 
@@ -230,7 +230,7 @@ class Poller:
                 answer = PollAnswer(AnswerKind.BUSY, answer.reason, paused_until_us=pause.until_us)
             await self._store(source, answer, pause=pause)
 
-    async def _take(self, source: Source, response: Response, began_us: int) -> None:
+    async def _take(self, source: Source, response: FetchResponse, began_us: int) -> None:
         """Reads a response for one source and stores it."""
         try:
             if response.not_modified:
@@ -261,7 +261,7 @@ class Poller:
             _log.exception("source_not_read", node=source.node, url=display_url(source.url))
             await self._store(source, PollAnswer(AnswerKind.UNREADABLE, BROKEN))
 
-    async def _read(self, source: Source, response: Response) -> SourceDocument:
+    async def _read(self, source: Source, response: FetchResponse) -> SourceDocument:
         """Reads a document aside: a large feed takes long enough to hold up everything else. Raises FeedError."""
         return await self._tools.aside(
             read_source,
@@ -279,7 +279,7 @@ class Poller:
         return await self._read(source, response)
 
     def _offer(
-        self, source: Source, response: Response, document: SourceDocument | None, began_us: int
+        self, source: Source, response: FetchResponse, document: SourceDocument | None, began_us: int
     ) -> PolledOffer | None:
         """Returns the hubs and clouds that a good response names, None if they are not used."""
         if self._new_key is None:

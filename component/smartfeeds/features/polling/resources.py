@@ -5,12 +5,12 @@ from smartfeeds.features.polling.requests import ChangeSource, ListSources, Sour
 from smartfeeds.features.polling.source import Source
 from smartfeeds.service.resources import (
     Action,
+    ActionResult,
     Caller,
     Choice,
     Column,
     Fields,
     ListCommand,
-    Outcome,
     Resource,
     reader,
 )
@@ -32,12 +32,12 @@ def _origin(source: Source) -> str:
 
 
 def _action(action: SourceAction, title: str, done: str) -> Action:
-    async def perform(caller: Caller, fields: Fields) -> Outcome:
+    async def perform(caller: Caller, fields: Fields) -> ActionResult:
         text = fields["source"]
         number = int(text) if text.isascii() and text.isdigit() else 0
         request = ChangeSource(caller.actor, caller.service, number, action)
         source = (await caller.ask(request, SourceShown)).source
-        return Outcome(done.format(number=source.source_no, node=source.node))
+        return ActionResult(done.format(number=source.source_no, node=source.node))
 
     return Action(action.value, perform, title)
 

@@ -24,7 +24,7 @@ from smartfeeds.features.polling.source import Source, SourceSettings, SourceSta
 from smartfeeds.features.polling.source_lists import read_source_list
 from smartfeeds.features.polling.sources import add_source, in_own_node
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.net.fetch import FetchError, Response
+from smartfeeds.net.fetch import FetchError, FetchResponse
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.feed_pages import version_of
 from smartfeeds.service.placing import MAX_OUTLINE
@@ -89,12 +89,12 @@ class OwnList:
     problem: str = ""
     outline: bytes | None = None
 
-    def response(self) -> Response:
+    def response(self) -> FetchResponse:
         """The list as the server of a list elsewhere would send it. Raises FetchError."""
         if self.problem:
             raise FetchError(self.url, self.problem)
         status = _NOT_MODIFIED if self.outline is None else _OK
-        return Response(self.url, status, self.outline or b"", validators=Validators(self.url, self.version))
+        return FetchResponse(self.url, status, self.outline or b"", validators=Validators(self.url, self.version))
 
 
 def read_own_list(tx: ReadTx, context: Context, source: Source, known_version: str = "") -> OwnList:

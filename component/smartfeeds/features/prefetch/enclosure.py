@@ -73,7 +73,7 @@ class EnclosureUse(NamedTuple):
     dated_us: int
 
 
-class Arrival(NamedTuple):
+class FileArrival(NamedTuple):
     """An entry of the log: a file that has arrived, or why it has not (PRE-031). `seconds` is the time of the load."""
 
     arrival_no: int

@@ -14,10 +14,10 @@ from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.downloads import FileVersion
 from smartfeeds.features.prefetch.enclosure import (
     MAX_FAILURES,
-    Arrival,
     Enclosure,
     EnclosureState,
     EnclosureUse,
+    FileArrival,
 )
 from smartfeeds.features.prefetch.enclosures import is_alive, settings_of, verdict_on
 from smartfeeds.features.prefetch.held_items import held_items
@@ -238,7 +238,7 @@ def _log_uses(tx: WriteTx, context: Context, enclosure: Enclosure, result: LoadR
     for use in {use.node: use for use in reversed(uses)}.values():
         size_bytes = result.size_bytes if result.end is LoadEnd.ARRIVED else 0
         entry = (context.now_us, use.node, use.item_id, enclosure.url, size_bytes, result.seconds, result.reason)
-        enclosure_rows.add_arrival(tx, Arrival(0, *entry), before_us)
+        enclosure_rows.add_arrival(tx, FileArrival(0, *entry), before_us)
     if result.end is LoadEnd.ARRIVED:
         _show(tx, uses)
 

@@ -1,9 +1,9 @@
 """The lists of enclosures with their progress (PRE-036), and of the loads that have ended (PRE-031)."""
 
 from smartfeeds.core.times import format_second
-from smartfeeds.features.prefetch.enclosure import Arrival, EnclosureState
+from smartfeeds.features.prefetch.enclosure import EnclosureState, FileArrival
 from smartfeeds.features.prefetch.requests import ListedEnclosure, ListEnclosures
-from smartfeeds.service.resources import Column, Resource, Table, reader
+from smartfeeds.service.resources import Column, Resource, TablePage, reader
 from smartfeeds.texts import N_
 
 ENCLOSURES: Resource[ListedEnclosure] = Resource(
@@ -29,14 +29,14 @@ ENCLOSURES: Resource[ListedEnclosure] = Resource(
     ),
     empty="There are no enclosures.",
     read=reader(ListEnclosures),
-    table=Table(
+    table=TablePage(
         N_("Enclosures"),
         N_("Files of feeds elsewhere that are loaded in advance."),
         N_("No file is loaded in advance."),
         ("node", "address", "state", "percent", "bytes", "failures", "reason", "since"),
     ),
 )
-ARRIVALS: Resource[Arrival] = Resource(
+ARRIVALS: Resource[FileArrival] = Resource(
     "arrivals",
     "load",
     (

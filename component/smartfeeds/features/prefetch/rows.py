@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from smartfeeds.features.prefetch.enclosure import Arrival, Enclosure, EnclosureState, EnclosureUse
+from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, FileArrival
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_tables import Table, none_of
@@ -166,10 +166,10 @@ def known(tx: ReadTx, digests: Collection[str], *, complete: bool) -> set[str]:
     return {digest for digest in digests if tx.db.row(exists, (digest,))}
 
 
-def arrivals(tx: ReadTx, after_no: int, limit: int) -> list[Arrival]:
+def arrivals(tx: ReadTx, after_no: int, limit: int) -> list[FileArrival]:
     """Returns entries of the log, the oldest first."""
     rows = tx.db.rows(f"{ARRIVAL.select} WHERE arrival_no > ? ORDER BY arrival_no LIMIT ?", (after_no, limit))
-    return [Arrival(*row) for row in rows]
+    return [FileArrival(*row) for row in rows]
 
 
 def add(tx: WriteTx, enclosure: Enclosure) -> Enclosure:
@@ -199,7 +199,7 @@ def remove_uses(tx: WriteTx, uses: Sequence[EnclosureUse]) -> None:
         tx.change(ENCLOSURE_USE.delete, (use.enclosure_no, use.source_no, use.item_id))
 
 
-def add_arrival(tx: WriteTx, arrival: Arrival, before_us: int) -> None:
+def add_arrival(tx: WriteTx, arrival: FileArrival, before_us: int) -> None:
     """Adds an entry to the log, and removes those from before a time."""
     tx.changes += 1
     tx.db.run(ARRIVAL.add, arrival[1:])

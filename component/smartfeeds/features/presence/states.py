@@ -8,7 +8,7 @@ from smartfeeds.features.presence.last_items import RESOURCES_MAX
 from smartfeeds.xmpp.caps import Caps
 
 
-class Resource(NamedTuple):
+class OnlineResource(NamedTuple):
     """The presence of one available resource.
 
     `show` is one of `SHOWS`. `caps` names what the client can do (`caps`), None if the presence does not say.
@@ -19,7 +19,7 @@ class Resource(NamedTuple):
     caps: Caps | None = None
 
 
-_Resources = dict[str, Resource]
+_Resources = dict[str, OnlineResource]
 
 
 class Availability:
@@ -72,7 +72,7 @@ class Availability:
         for resources in (each for addresses in self._contacts.values() for each in addresses.values()):
             resources.clear()
 
-    def note(self, address: str, jid: str, name: str, resource: Resource) -> bool:
+    def note(self, address: str, jid: str, name: str, resource: OnlineResource) -> bool:
         """Stores the presence of a resource. Returns False if the service does not store it."""
         resources = self._contacts.get(jid, {}).get(address)
         if resources is None or (name not in resources and len(resources) >= self._resources_max):
@@ -90,11 +90,11 @@ class Availability:
         available = self.resources_of(jid)
         return [each for each in names if each not in available]
 
-    def resources(self, address: str, jid: str) -> dict[str, Resource]:
+    def resources(self, address: str, jid: str) -> dict[str, OnlineResource]:
         """Returns the available resources of a contact by name."""
         return dict(self._contacts.get(jid, {}).get(address, ()))
 
-    def resources_of(self, jid: str) -> dict[str, Resource]:
+    def resources_of(self, jid: str) -> dict[str, OnlineResource]:
         """Returns the available resources of a bare JID at all our addresses by name."""
         return {name: each for resources in self._contacts.get(jid, {}).values() for name, each in resources.items()}
 

@@ -41,7 +41,7 @@ from smartfeeds.features.presence.requests import (
     has_temporary,
     list_temporary,
 )
-from smartfeeds.features.presence.states import Availability, Resource
+from smartfeeds.features.presence.states import Availability, OnlineResource
 from smartfeeds.features.presence.tasks import Tasks
 from smartfeeds.push.side import Interest
 from smartfeeds.service.answers import ask
@@ -218,7 +218,7 @@ class Presences:
         former = self.availability.resources_of(bare).get(sender.resource)
         # A server may leave out capabilities that have not changed (XEP-0115 section 8.4).
         caps = read_caps(element) or (former.caps if former is not None else None)
-        resource = Resource(priority_of(element), show_of(element), caps)
+        resource = OnlineResource(priority_of(element), show_of(element), caps)
         if not self.availability.note(address, bare, sender.resource, resource):
             return None
         if caps is not None and (former is None or former.caps != caps):

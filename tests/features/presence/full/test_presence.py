@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app.lifecycle import App
-from smartfeeds.features.presence.states import Resource
+from smartfeeds.features.presence.states import OnlineResource
 from smartfeeds.features.presence.xmpp import Presences
 from support.client import Client, ClientFactory
 from support.servers import TestServer
@@ -56,12 +56,12 @@ async def test_contacts_see_the_service_and_are_seen(
         assert refusal.find(f".//{{{PS}#errors}}presence-subscription-required") is not None
 
         await befriend(bob, name)
-        assert availability.resources(name, bob.bare) == {"test": Resource()}
+        assert availability.resources(name, bob.bare) == {"test": OnlineResource()}
         assert (await bob.get(name, ITEMS)).get("type") == "result"
 
         await cut_link(app, monkeypatch)
         assert await presence_from(bob, name) == ""
-        assert availability.resources(name, bob.bare) == {"test": Resource()}
+        assert availability.resources(name, bob.bare) == {"test": OnlineResource()}
 
         gone = event_after(app, "leave", monkeypatch)
         bob.send_raw("<presence type='unavailable'/>")

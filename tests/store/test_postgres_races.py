@@ -15,8 +15,13 @@ from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Mark, Node, Subscription
 from smartfeeds.core.stores import parse_store
+from smartfeeds.core.token import Token, TokenScope
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts import rows as account_rows
+from smartfeeds.features.accounts.listing import TOKENS_PER_JID, AddToken, add_token
+from smartfeeds.features.accounts.session import SESSIONS_PER_TOKEN
+from smartfeeds.features.accounts.sessions import BeginSession, begin_session, new_session
 from smartfeeds.features.cluster.lock_session import LockSession
 from smartfeeds.features.cluster.notices import SessionEvents
 from smartfeeds.features.presence import rows as contact_rows
@@ -34,6 +39,13 @@ from support.stores import opened
 from support.waiting import HANG_S, in_vain, until, waiting
 from support.world import draft, entry
 
+USE_CASES: dict[type, Callable[..., object]] = {
+    r.CreateNode: nodes.create,
+    r.DeleteNode: nodes.delete,
+    r.Subscribe: subscriptions.subscribe,
+    AddToken: add_token,
+    BeginSession: begin_session,
+}
 SERVICE = "feeds.example.org"
 ALICE, BOB = Jid("alice", "example.org", "x"), Jid("bob", "example.org", "x")
 MODIFIED = Order.MODIFIED
@@ -274,23 +286,28 @@ async def decided_second(url: str, first: FeedService, second: FeedService, *req
     """Runs the first request in a transaction of one process, and during it the second request in another process.
     Returns why the second one is refused.
     """
+    with pytest.raises(FeedError) as refusal:
+        await decided_in_turn(url, first, second, *requests)
+    return refusal.value.condition
+
+
+async def decided_in_turn(url: str, first: FeedService, second: FeedService, *requests: r.Request) -> None:
+    """Runs the first request in a transaction of one process, and during it the second request in another process."""
     gate = Gate()
-    use_case = {r.CreateNode: nodes.create, r.Subscribe: subscriptions.subscribe}[type(requests[0])]  # type: ignore[index]
+    use_case = USE_CASES[type(requests[0])]
 
     def work(tx: WriteTx, context: Context) -> object:
-        answer = use_case(tx, context, requests[0])  # type: ignore[operator]
+        answer = use_case(tx, context, requests[0])
         gate.wait()
         return answer
 
     deciding = asyncio.create_task(first.write(work, touch=_touch_of(requests[0])))
     await gate.reached.wait()
-    waiting = asyncio.ensure_future(second.handle(requests[1]))
+    waiting = asyncio.ensure_future(second.write(partial(USE_CASES[type(requests[1])], request=requests[1])))
     await until_waiting(url, waiting)
     gate.open()
     await deciding
-    with pytest.raises(FeedError) as refusal:
-        await waiting
-    return refusal.value.condition
+    await waiting
 
 
 @pytest.mark.parametrize("names", [("feed", "feed?order=created"), ("feed?order=created", "feed")])
@@ -318,6 +335,49 @@ async def test_two_processes_do_not_give_a_user_more_subscriptions_than_the_quot
             await services[0].handle(r.CreateNode(ALICE, SERVICE, name))
         requests = [r.Subscribe(BOB, SERVICE, name, BOB.bare_text) for name in ("a", "b")]
         assert await decided_second(url, *services, *requests) is Condition.TOO_MANY_SUBSCRIPTIONS
+
+
+async def test_two_processes_do_not_give_a_user_more_redirects_than_the_quota(url: str) -> None:
+    """[PG-044]"""
+    async with opened_pair(url) as stores:
+        services = services_on(*stores, nodes_per_jid=2)
+        for name in ("a", "b", "c"):
+            if name == "c":
+                await services[0].handle(r.DeleteNode(ALICE, SERVICE, "a", "xmpp:new@example.org"))
+            await services[0].handle(r.CreateNode(ALICE, SERVICE, name))
+        requests = [r.DeleteNode(ALICE, SERVICE, name, "xmpp:new@example.org") for name in ("b", "c")]
+        assert await decided_second(url, *services, *requests) is Condition.POLICY_VIOLATION
+
+
+async def test_two_processes_do_not_give_a_user_more_tokens_than_the_limit(url: str) -> None:
+    """[PG-044] Each of them adds the last token that the user may have, for a feed of its own."""
+    async with opened_pair(url) as stores:
+        services = services_on(*stores)
+        for name in ("feed", "another"):
+            await services[0].handle(r.CreateNode(ALICE, SERVICE, name))
+        tokens = [token_of(number) for number in range(TOKENS_PER_JID)] + [token_of(TOKENS_PER_JID, feed="another")]
+        requests = [AddToken(ALICE, SERVICE, token, None) for token in tokens]
+        for request in requests[:-2]:
+            await services[0].write(partial(add_token, request=request))
+        assert await decided_second(url, *services, *requests[-2:]) is Condition.POLICY_VIOLATION
+
+
+async def test_two_processes_do_not_give_a_token_more_sessions_than_the_limit(url: str) -> None:
+    """[PG-044] Each of them ends the session that was unused for the longest time."""
+    async with opened_pair(url) as stores:
+        services = services_on(*stores)
+        sessions = [new_session(token_of(0, token_id=""), "Firefox")[0] for _ in range(SESSIONS_PER_TOKEN + 1)]
+        requests = [BeginSession(ALICE, SERVICE, session) for session in sessions]
+        for request in requests[:-2]:
+            await services[0].write(partial(begin_session, request=request))
+        await decided_in_turn(url, *services, *requests[-2:])
+        rows = await stores[0].read(lambda tx: account_rows.sessions_of(tx, ALICE.bare_text))
+        assert [row.session_id for row in rows] == [session.session_id for session in sessions[1:]]
+
+
+def token_of(number: int, token_id: str | None = None, feed: str = "feed") -> Token:
+    token_id = f"{number:012}" if token_id is None else token_id
+    return Token(token_id, bytes(32), ALICE.bare_text, TokenScope.READ, feed, "", 0)
 
 
 async def test_contact_that_two_processes_add_is_counted_once(url: str) -> None:

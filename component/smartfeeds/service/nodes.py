@@ -224,13 +224,17 @@ def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult:
     With a redirect, the event has the new address, and so have the errors for later requests for the name, until a node
     of this name is created. Requests for a node that is not listed must not show that it existed.
     """
-    node = lock_located(tx, _owned(tx, context, request.node, request.actor))
+    located = _owned(tx, context, request.node, request.actor)
     if request.redirect:
         _check_address(request.redirect)
-        if node.options.listed:
-            if tx.redirects_by(node.creator) >= context.policy.nodes_per_jid:
-                raise FeedError(Condition.POLICY_VIOLATION, "too many redirects; delete the node without one")
-            tx.put_redirect(node.name, request.redirect, node.creator)
+        # Another process must count this redirect. As in `subscribe` the quota is locked before the node, so two
+        # transactions never wait for each other.
+        tx.lock_quotas(located.node.creator)
+    node = lock_located(tx, located)
+    if request.redirect and node.options.listed:
+        if tx.redirects_by(node.creator) >= context.policy.nodes_per_jid:
+            raise FeedError(Condition.POLICY_VIOLATION, "too many redirects; delete the node without one")
+        tx.put_redirect(node.name, request.redirect, node.creator)
     retire(tx, context, node, request.redirect)
     return EmptyResult()
 

@@ -81,6 +81,7 @@ def add_token(tx: WriteTx, context: Context, request: AddToken) -> TokenAdded:
         owned = token.feed != ALL_FEEDS and manages(tx, context, actor, tx.node(token.feed))
         if token.jid != actor.bare_text or not owned:
             raise FeedError(Condition.FORBIDDEN, "you may create tokens for your own JID and a node that you own")
+        tx.lock_quotas(token.jid)  # until the new row is stored: another process must count it
         if len(rows.tokens_of(tx, token.jid)) >= TOKENS_PER_JID:
             raise FeedError(Condition.POLICY_VIOLATION, f"you have {TOKENS_PER_JID} tokens; revoke one first")
     return TokenAdded(tokens.add_token(tx, context, token, request.lifetime_s))

@@ -113,6 +113,7 @@ def begin_session(tx: WriteTx, context: Context, request: BeginSession) -> Empty
     token = tx.token(session.token_id) if session.token_id else None
     if session.token_id and token is None:
         raise FeedError(Condition.NOT_AUTHORIZED, "this token was revoked: ask for a new one")
+    tx.lock_quotas(session.jid)  # until the new row is stored: another process must count it
     former = [stored for stored in rows.sessions_of(tx, session.jid) if stored.token_id == session.token_id]
     for unused in former[: max(0, len(former) + 1 - SESSIONS_PER_TOKEN)]:
         rows.remove_session(tx, unused.session_id)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
+from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import format_t, parse_t, parse_time
 from smartfeeds.core.view import Order, View
 from smartfeeds.errors import Condition, FeedError
@@ -22,8 +23,8 @@ MAX_GROUP = 100_000  # items with one key; if there are more, only the time of a
 _CANONICAL = re.compile(
     r"c?(?!-0_)-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{0,5}[1-9])?_(?:0|[1-9][0-9]{0,8})_[0-9a-f]{8}", re.ASCII
 )
-MAX_UID_BYTES = 1024
 _CURSOR = "cursor:"
+MAX_UID_BYTES = len("id:") + MAX_ID_BYTES
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -124,7 +125,7 @@ def parse_position(text: str, view: View) -> PagePosition:
     items move.
     """
     if not text.strip() or len(text.encode("utf-8", "surrogatepass")) > MAX_UID_BYTES or _UNPRINTABLE.search(text):
-        raise FeedError(Condition.BAD_REQUEST, "a position must be 1 to 1024 bytes of printable text")
+        raise FeedError(Condition.BAD_REQUEST, f"a position must be 1 to {MAX_UID_BYTES} bytes of printable text")
     kind, colon, value = text.partition(":")
     if colon and kind in _READERS:
         return _READERS[kind](value, view)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.position import (
     MAX_UID_BYTES,
     AtCursor,
@@ -96,8 +97,10 @@ def test_parse_position_refuses_what_the_table_refuses(view: View, text: str, co
     assert caught.value.condition is condition
 
 
-def test_parse_position_of_an_id_as_long_as_a_uid_may_be_is_read() -> None:
-    assert parse_position("a" * MAX_UID_BYTES, BARE) == AtItem("a" * MAX_UID_BYTES)
+@pytest.mark.parametrize("view", [BARE, CREATED])
+def test_parse_position_of_the_longest_id_is_read(view: View) -> None:
+    item_id = "a" * MAX_ID_BYTES
+    assert parse_position(f"id:{item_id}", view) == AtItem(item_id)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,13 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from smartfeeds.features.prefetch.downloads import FileVersion
 from smartfeeds.features.prefetch.enclosure import digest_of
 from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS
+from smartfeeds.features.prefetch.queue import begin_load
 from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import WriteTx
 from support.prefetching import Prefetching, broken, podcast, running_prefetching, sent, write_received
 
 DATA = bytes(range(256)) * 40
@@ -254,6 +258,29 @@ async def test_changed_file_begins_anew(loading, site):
     site.pages["/a.mp3"] = sent(DATA[::-1], ETag='"2"')
     await loading.look("02:00", 2)
 
+    assert list(loading.complete().values()) == [DATA[::-1]]
+
+
+async def test_changed_file_is_empty_on_the_disk_before_its_row_changes(loading, site, monkeypatch):
+    """[PRE-022] After a power loss the new version of the row must not meet bytes of the former one."""
+    await interrupted(loading, site, ETag=TAG)
+    events: list[object] = []
+    fsync = os.fsync
+
+    def sync(handle: int) -> None:
+        events.append(os.fstat(handle).st_size)
+        fsync(handle)
+
+    def begin(tx: WriteTx, context: Context, enclosure_no: int, version: FileVersion) -> None:
+        events.append(version.etag)
+        begin_load(tx, context, enclosure_no, version)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr("smartfeeds.features.prefetch.enclosure_load.begin_load", begin)
+    site.pages["/a.mp3"] = sent(DATA[::-1], ETag='"2"')
+    await loading.look("02:00", 2)
+
+    assert events[:3] == [0, '"2"', len(DATA)]
     assert list(loading.complete().values()) == [DATA[::-1]]
 
 

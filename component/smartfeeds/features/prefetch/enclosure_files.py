@@ -131,7 +131,7 @@ class PartialFile:
         await in_thread(self._append, data)
 
     async def clear(self) -> None:
-        """Begins the file anew."""
+        """Begins the file anew. It is empty on the disk when this returns."""
         self._buffer.clear()
         await in_thread(self._truncate)
         self.size_bytes = 0
@@ -161,6 +161,7 @@ class PartialFile:
         assert self._file is not None
         try:
             self._file.truncate(0)
+            os.fsync(self._file.fileno())
         except OSError as error:
             raise failure(error, "cannot be written") from error
 

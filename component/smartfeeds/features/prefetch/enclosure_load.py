@@ -78,7 +78,7 @@ class PartFile(Protocol):
         """Appends bytes. Returns whether they were handed to the disk."""
 
     async def clear(self) -> None:
-        """Begins the file anew."""
+        """Begins the file anew. It is empty on the disk when this returns."""
 
 
 class MustEnd(Protocol):
@@ -179,8 +179,9 @@ class EnclosureLoad:
         step = continuation(stream.status, stream.headers, self._part.size_bytes, self._version, version)
         if step is Continuation.AGAIN:
             return False
-        # The file is emptied before the row gets the new version, and written after that. So a process that is killed
-        # leaves no bytes of another version than that of the row. An empty file asks for no range.
+        # The file is emptied on the disk before the row gets the new version, and written after that. So a process that
+        # is killed, or a power loss, leaves no bytes of another version than that of the row. An empty file asks for no
+        # range.
         if step is Continuation.WHOLE:
             await self._part.clear()
         self._check_head(stream, version)

@@ -87,6 +87,11 @@ def attribute(text: str) -> str:
     return _ATTRIBUTE_SPECIAL.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)
 
 
+def escaped_characters(text: str) -> int:
+    """Returns the number of characters that `attribute` escapes."""
+    return 0 if _PLAIN_ATTRIBUTE(text) is not None else len(_ATTRIBUTE_SPECIAL.findall(text))
+
+
 def one_line(text: str) -> str:
     """Returns a text on one line and without control characters, so that it cannot control a terminal."""
     return "".join(char if char.isprintable() else " " for char in text).rstrip()

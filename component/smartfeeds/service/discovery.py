@@ -10,7 +10,7 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import PagePlan, ResultSetRequest
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, LocatedNode, find_for, governor_of, is_admin, locate_for
+from smartfeeds.service.context import Context, LocatedNode, Policy, find_for, governor_of, is_admin, locate_for
 from smartfeeds.service.pulls import ENTRY_BYTES, fitting, read_page, surely_fits, written_bytes
 from smartfeeds.service.requests import (
     Answer,
@@ -126,7 +126,7 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
     if not page_plan.limit:
         return NodeList((), ResultSet(total))
     result = _search(read, request, replace(page_plan, limit=page_plan.limit + 1))
-    nodes = _within(result.nodes, page_plan, context.policy.page_bytes)
+    nodes = _within(result.nodes, page_plan, policy)
     more = result.reached is not None or len(nodes) < len(result.nodes)
     with_result_set = request.page is not None or more
     if not nodes and result.reached is None:
@@ -198,14 +198,16 @@ def _has_type(node: Node, request: GetNodes) -> bool:
     return request.excluded_types is None or kind not in request.excluded_types
 
 
-def _within(nodes: list[Node], page_plan: PagePlan, page_bytes: int) -> list[Node]:
+def _within(nodes: list[Node], page_plan: PagePlan, policy: Policy) -> list[Node]:
     """Returns as many of the requested nodes as fit into one stanza, without those at the far end."""
     nodes = nodes[-page_plan.limit :] if page_plan.newest else nodes[: page_plan.limit]
     characters = sum([len(node.name) + len(node.options.title) for node in nodes])
-    if surely_fits(characters, len(nodes), page_bytes):
+    domain_bytes = len(policy.domain.encode())  # every entry has it
+    if surely_fits(characters, len(nodes), policy.page_bytes - domain_bytes * len(nodes)):
         return nodes
-    sizes = [written_bytes(node.name) + written_bytes(node.options.title) + ENTRY_BYTES for node in nodes]
-    count = fitting(reversed(sizes) if page_plan.newest else sizes, page_bytes)
+    entry_bytes = domain_bytes + ENTRY_BYTES
+    sizes = [written_bytes(node.name) + written_bytes(node.options.title) + entry_bytes for node in nodes]
+    count = fitting(reversed(sizes) if page_plan.newest else sizes, policy.page_bytes)
     return nodes[-count:] if page_plan.newest else nodes[:count]
 
 

@@ -18,6 +18,7 @@ from smartfeeds.service.requests import AffiliationShown, ResultSet, Subscriptio
 T = TypeVar("T")
 
 FARTHEST = 10_000  # the entries that an index may pass over: they are read
+_EXPIRY_BYTES = len(" expiry='2026-12-31T23:59:59.999999Z'")
 _NUMBER_DIGITS = 18  # of a number that fits into 64 bits in any case
 
 
@@ -42,7 +43,8 @@ def listed_bytes(*texts: str) -> int:
 
 def shown_bytes(entry: AffiliationShown | SubscriptionShown) -> int:
     """The approximate size of an entry of one of these lists, in bytes."""
-    return listed_bytes(entry.node, entry.jid)
+    expires = isinstance(entry, SubscriptionShown) and entry.lease_end_us is not None
+    return listed_bytes(entry.node, entry.jid) + _EXPIRY_BYTES * expires
 
 
 def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> PagedList[int, T]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind, Slice
 from smartfeeds.core.page import PagePlan
 from smartfeeds.core.position import MAX_GROUP, SPAN, AtCursor, AtItem, Cursor, format_cursor, matches, parse_position
-from smartfeeds.core.text import attribute, wire_bytes
+from smartfeeds.core.text import escaped_characters, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, View, ViewStanding
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, check_persistent, locate_for
@@ -28,7 +28,6 @@ from smartfeeds.store.base import ReadTx
 COUNTED_INDEX = 1_000
 STEP_ITEMS = 100  # items that one statement reads
 NEAR_ITEMS = 8  # with the key of a cursor, up to its own: so few are read with the page behind it
-PLAIN_CHARACTERS = 64
 LONGEST_WRITTEN = 6  # bytes of one character in an attribute: &quot;
 ENTRY_BYTES = 60  # about what surrounds the texts of an entry
 # The unfiltered Smart view of each order, over which cursors and marks are computed.
@@ -401,8 +400,8 @@ def fitting(sizes_bytes: Iterable[int], limit_bytes: int) -> int:
 
 
 def written_bytes(text: str) -> int:
-    """The approximate size of a text in a stanza. Only long texts are measured, because escapes can multiply them."""
-    return len(text) if len(text) <= PLAIN_CHARACTERS else len(attribute(text).encode())
+    """The greatest size of a text in an attribute, after a server has written it again as in `wire_bytes`."""
+    return len(text.encode()) + (LONGEST_WRITTEN - 1) * escaped_characters(text)
 
 
 def _index(tx: ReadTx, node: Node, window: Slice, items: list[Item], count: int | None) -> int | None:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 import pytest
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Affiliation
+from smartfeeds.core.model import Affiliation, SubscriptionState
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition
 from smartfeeds.service.feeds import _Read
-from smartfeeds.service.paged_lists import FARTHEST
+from smartfeeds.service.paged_lists import FARTHEST, shown_bytes
 from smartfeeds.service.requests import (
     AffiliationList,
+    AffiliationShown,
     GetAffiliations,
     GetNodeInfo,
     GetNodeSubscriptions,
@@ -20,8 +21,10 @@ from smartfeeds.service.requests import (
     NodeInfo,
     Request,
     SubscriptionList,
+    SubscriptionShown,
 )
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.xmpp.encode import ENCODERS
 from store.values import subscription
 from support.world import ALICE, FEED, MODIFIED, OWNER, SERVICE, World, jid, refusal
 
@@ -123,6 +126,23 @@ async def test_list_that_is_too_long_is_cut_and_says_where_it_goes_on(filled: Fi
         letters += found
         assert answer.result_set is not None and answer.result_set.last is not None
     assert letters == LETTERS
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        AffiliationShown(Affiliation.PUBLISH_ONLY, node='"' * 20),
+        SubscriptionShown("feed", "alice&co@example.org", SubscriptionState.PENDING),
+        SubscriptionShown("feed", "alice@example.org", SubscriptionState.SUBSCRIBED, 1_700_000_000_123_456),
+    ],
+    ids=["affiliation", "subscription", "lease"],
+)
+def test_entry_is_written_in_the_bytes_that_it_counts(entry: AffiliationShown | SubscriptionShown) -> None:
+    """[xep-map 10] Otherwise a list of thousands of them would be longer than a stanza may be."""
+    kind = AffiliationList if isinstance(entry, AffiliationShown) else SubscriptionList
+    none, one = (len(ENCODERS[kind](kind(None, entries))) for entries in ((), (entry,)))  # type: ignore[arg-type]
+
+    assert one - none <= shown_bytes(entry)
 
 
 @pytest.mark.parametrize("backwards", [False, True])

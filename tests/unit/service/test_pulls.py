@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from smartfeeds.core.text import attribute
 from smartfeeds.core.touches import Touch
 from smartfeeds.errors import Condition
 from smartfeeds.service.pulls import fitting
@@ -218,6 +219,19 @@ async def test_pull_row_25_page_is_cut_at_the_far_end_by_bytes(
     page = await ten.pull(FEED, **rsm, **({"index": ""} if "before" in rsm else {}))
 
     assert (page.ids, page.index, page.count) == (ids, index, 10)
+
+
+@pytest.mark.parametrize("character", ['"', "'", "&", "\u20ac"])
+async def test_page_has_room_for_the_escapes_of_short_ids(feed: World, character: str) -> None:
+    """[xep-map 10] A text of any length, because a page has hundreds of them."""
+    for number in range(20):
+        await feed.publish(f"{number:02}{character * 50}")
+    feed.set_policy(page_bytes=4_000)
+    page = await feed.pull(FEED, max=20)
+
+    written = [b"<item id='%b'>%b</item>" % (attribute(item.id).encode(), item.payload) for item in page.items]
+    assert 1 < len(page.items) < 20
+    assert len(b"".join(written)) <= 4_000
 
 
 async def test_pull_row_25_one_item_is_sent_whatever_its_size(ten: World) -> None:

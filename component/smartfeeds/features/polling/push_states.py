@@ -252,7 +252,7 @@ def confirmed(push: SourcePush, lease_s: int | None, now_us: int, chance: float)
     if push.kind is PushKind.CLOUD:
         renewal_s = CLOUD_RENEWAL_S - chance * CLOUD_EARLIER_S
     else:
-        # At 70 to 80 % of the lease, and an hour before its end if it has two.
+        # At 70 to 80 % of the lease, at the latest an hour before its end. A lease below two hours is renewed at half.
         renewal_s = min(lease_s * (0.8 - 0.1 * chance), max(lease_s - HOUR_S, lease_s / 2))
     active_us = now_us if push.active_us is None or push.state is not PushState.ACTIVE else push.active_us
     push = replace(push, asked_us=None, failures=0, active_us=active_us, ends_us=now_us + lease_s * US_PER_S)

@@ -24,7 +24,8 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx
 
 PAGE = 1_000  # subscriptions of one transaction, so that other reads run in between
-CACHED_PAGES = 200  # of all nodes together; a full page takes 120 KB, so all of them take 24 MB
+CACHED_PAGES = 200  # of all nodes together
+PAGE_BYTES = 125_000  # about the memory of a full page; with addresses of 17 characters it has 116,424 bytes
 HELD_AT_ONCE = 200  # subscriptions whose events one transaction begins to hold: some 10 ms
 SHOW_VALUES = "show-values"
 NO_SUBSCRIPTION = 0  # replaces the number of a subscription in message ids

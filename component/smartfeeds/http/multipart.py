@@ -1,11 +1,12 @@
 """Bodies of several parts (RFC 7578): how their parts are read, and the field that comes first."""
 
-import warnings
-from collections.abc import AsyncIterator, Iterator
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
-from aiohttp import BodyPartReader, MultipartReader
+from aiohttp import BodyPartReader, MultipartReader, content_disposition_filename
 from aiohttp.http_exceptions import HttpProcessingError
 
 from smartfeeds.errors import Condition, FeedError
@@ -14,21 +15,73 @@ from smartfeeds.http.calls import HttpCall
 
 CHUNK_BYTES = 65_536  # of a part in memory
 _FIRST_FIELD_BYTES = 1_024  # of a field that is read before the request is accepted
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_DISPOSITION = re.compile(rf"\s*{_WORD}\s*")
+# Browsers write a backslash as it is, so the second pattern of a quoted value is for one at its end.
+_PARAMETER = re.compile(rf""";\s*({_WORD})\s*=\s*(?:({_WORD})|"((?:[^"\\]|\\.)*)"|"([^"]*)")\s*(?=;|\Z)""", re.DOTALL)
+_QUOTED_PAIR = re.compile(r"\\([\0-\x7f])")
 _PLAIN_ENCODINGS = frozenset({"", "7bit", "8bit", "binary", "identity"})
 
 
 class _Part(BodyPartReader):
-    """A part whose header Content-Disposition was read without a fault."""
+    """A part whose header Content-Disposition was read without a fault.
+
+    The library only warns of a fault, and would store a file without its name. An error in place of the warning would
+    need another filter of warnings in the whole process, where other threads run.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # The library only warns of what it cannot read, and would store a file without its name.
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)
-            try:
-                _ = self.name, self.filename
-            except (LookupError, RuntimeWarning) as error:
-                raise ValueError(f"Content-Disposition: {error}") from None
+        parameters = _parameters(self.headers.get("Content-Disposition", ""))
+        self._name, self._filename = (_named(parameters, name) for name in ("name", "filename"))
+
+    @property
+    def name(self) -> str | None:
+        """The name of the field."""
+        return self._name
+
+    @property
+    def filename(self) -> str | None:
+        """The name of the file, None if the part is no file."""
+        return self._filename
+
+
+def _parameters(header: str) -> dict[str, str]:
+    """The parameters of Content-Disposition (RFC 6266 4.1). Raises ValueError."""
+    parameters: dict[str, str] = {}
+    if not header:
+        return parameters
+    fault = ValueError(f"Content-Disposition: {header}")
+    match = _DISPOSITION.match(header)
+    if match is None:
+        raise fault
+    while match.end() < len(header):
+        match = _PARAMETER.match(header, match.end())
+        if match is None or (key := match[1].lower()) in parameters:
+            raise fault
+        quoted = match[3] or match[4] or ""
+        value = match[2] or _QUOTED_PAIR.sub(r"\1", quoted.lstrip("\\/"))
+        if key.endswith("*") and not key.partition("*")[2][:-1]:
+            value = _decoded(value)
+        parameters[key] = value
+    return parameters
+
+
+def _decoded(value: str) -> str:
+    """A text with its charset and language (RFC 8187 3.2). Raises ValueError."""
+    try:
+        charset, _, text = value.split("'")
+        return unquote(text, charset or "utf-8", "strict")
+    except (LookupError, ValueError):
+        raise ValueError(f"Content-Disposition: {value}") from None
+
+
+def _named(parameters: Mapping[str, str], name: str) -> str | None:
+    """The value of a parameter, which may come in parts (RFC 2231 3). Raises ValueError."""
+    value = content_disposition_filename(parameters, name)
+    if value is None and any(key.startswith(f"{name}*") for key in parameters):
+        raise ValueError(f"Content-Disposition: {name}")
+    return value
 
 
 class _Reader(MultipartReader):

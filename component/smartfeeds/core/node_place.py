@@ -11,9 +11,10 @@ from typing import NamedTuple
 from smartfeeds.core.times import format_t, parse_t
 from smartfeeds.errors import Condition, FeedError
 
-# Texts of a time and of a name as regular expressions. The name is as long as a name can be (MAX_ID_BYTES).
+# Texts of a time and of a name as regular expressions. The name is as long as a name can be (MAX_ID_BYTES), and may
+# have any characters, line feeds included. A schema has no flag that lets "." match those.
 TIME_TEXT = r"-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,6})?"
-NAME_TEXT = r"[^\r\n]{1,1023}"
+NAME_TEXT = r"[\s\S]{1,1023}"
 NODE_PLACE = f"{TIME_TEXT}_{NAME_TEXT}"  # for schemas
 _NODE = re.compile(f"({TIME_TEXT})_({NAME_TEXT})", re.ASCII)
 

@@ -6,7 +6,7 @@ from smartfeeds.core.node_place import NodePlace, parse_node_place
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.pages.river import EntryPlace, parse_entry_place
 
-NAMES = ["a", "a_b", "_", "1_2", "feed?order=created", "\N{SNOWMAN}", "x" * 1_023]
+NAMES = ["a", "a\nb", "a\r\nb", "a_b", "_", "1_2", "feed?order=created", "\N{SNOWMAN}", "x" * 1_023]
 
 
 @pytest.mark.parametrize("name", NAMES)

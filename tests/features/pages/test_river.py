@@ -386,6 +386,22 @@ async def test_list_by_last_change(web: Web, size: int) -> None:
     assert pages == ["c", "a", "b", "d"]
 
 
+@pytest.mark.parametrize("order", ["", "sort=changed&"])
+async def test_lists_continue_behind_a_name_with_a_line_feed(web: Web, order: str) -> None:
+    """XML and percent-encoded paths may have one in a name."""
+    every_name = ["a\nb", "c\rd", "e\tf", "g"]
+    for name in every_name:
+        await web.component.create(ALICE, name)
+        await web.component.publish(ALICE, name, "1")
+    for start in (f"/feeds/?{order}max=1", "/?max=1"):
+        path, pages = start, []
+        while path:
+            got = await web.get(path)
+            pages += [item.get("feed", item)["id"] for item in got.json["items"]]
+            path = got.json.get("next", "").removeprefix(web.origin)
+        assert sorted(pages) == every_name
+
+
 async def test_list_page_has_the_newest_entry_of_each_feed_and_both_orders(web: Web) -> None:
     await make(web, "a b")
     await publish(web, "b/1", "a/1", "b/2")

@@ -112,6 +112,7 @@ def test_word_that_is_read_is_never_excluded(source: str) -> None:
 @given(HTML)
 @example("ab</>ab")
 @example("<title>")
+@example("<title>a")
 @example("<b<ab>ab")
 def test_word_of_html_is_never_excluded(content: str) -> None:
     payload = entry(content)

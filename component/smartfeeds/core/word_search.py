@@ -12,8 +12,6 @@ from collections.abc import Callable
 
 # More characters of a word hardly exclude more payloads.
 _COMPARED = 8
-# HTML is read inside of a <div>, whose end tag is a text in a <title> that has no end.
-_ADDED = "div"
 # References of HTML that stand for no letter or digit of ASCII, not even after NFKC and folding: "&#8217;" and its
 # neighbours are the punctuation from U+2000 to U+206B. HTML is escaped in a payload, so its references begin with
 # "&amp;". So does "&amp;T" in the text "AT&T", which is read. An element may come in the midst of a reference.
@@ -36,7 +34,7 @@ def searcher(query: frozenset[str]) -> Callable[[bytes], bool]:
 
     Where it returns False, the text has not all of them. Only words of ASCII are looked for.
     """
-    patterns = [_pattern(word) for word in query if word.isascii() and word != _ADDED]
+    patterns = [_pattern(word) for word in query if word.isascii()]
 
     def may_contain(payload: bytes) -> bool:
         lower = payload.lower()

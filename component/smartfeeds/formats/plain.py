@@ -59,7 +59,8 @@ def html_text(source: str) -> str:
         source = without_long_tags(source)
     parser = _parser() if source.count("<") >= _PARSER_DEPTH else _PARSER
     try:
-        root = parse_xml(f"<div>{source}</div>", parser)
+        # Without an end tag, which would be a text in a <title> or <textarea> that has no end.
+        root = parse_xml(f"<div>{source}", parser)
     except (etree.LxmlError, ValueError):
         root = None
     if root is None or (parser is not _PARSER and "xcessive depth" in str(parser.error_log)):

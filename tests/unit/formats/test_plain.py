@@ -21,6 +21,8 @@ from smartfeeds.formats.plain import html_text, markup_text, squeeze
         ("a < b", "a < b"),
         ("<!-- c -->a", "a"),
         ("<div><p>x</div></p>y", "x y"),
+        ("<title>x y", "x y"),
+        ("x<textarea>y", "x y"),
         ("<img alt='x' src='y'>", ""),
         ("", ""),
         ("<", "<"),

@@ -1,7 +1,7 @@
-"""The ownership of shards, which decides the work of this process. A process with a database of its own owns all of
-them.
+"""The shards that this process owns: it delivers and does background work for these alone.
 
-A feature may divide the shards between several processes (docs/scaling.md).
+A process with a database of its own owns all shards. The feature `cluster` divides them between several processes
+(docs/scaling.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,24 +17,24 @@ T = TypeVar("T")
 
 
 class ShardWork(Protocol):
-    """Work that depends on the ownership of shards."""
+    """A part of the service that works for the shards that this process owns."""
 
     async def begin(self, shards: frozenset[int]) -> None:
-        """Starts the work of shards that this process owns now. Raises StoreError."""
+        """Starts the work for shards that this process has just got. Raises StoreError."""
 
     async def end(self, shards: frozenset[int]) -> None:
-        """Ends the work of shards, and stores its state. Another process may own them afterwards. Raises StoreError."""
+        """Ends the work for shards and stores its state for their next owner. Raises StoreError."""
 
     def drop(self, shards: frozenset[int]) -> None:
-        """Ends the work of shards at once, and stores nothing: another process may own them already."""
+        """Ends the work for shards at once. It stores nothing, because another process may own them already."""
 
 
 class Ownership(Protocol):
-    """The shards of this process."""
+    """The shards of this process, and the parts of the service that work for them."""
 
     @property
     def owned(self) -> frozenset[int]:
-        """The shards of this process."""
+        """The numbers of the shards."""
 
     @property
     def processes(self) -> int:
@@ -42,30 +42,33 @@ class Ownership(Protocol):
 
     @property
     def is_current(self) -> bool:
-        """Whether this process may send what it has read: no other process has taken its shards meanwhile."""
+        """Whether the shards are still those of this process. If not, another process sends what this one has read."""
 
     def owns(self, shard: int) -> bool:
         """Whether this process does the work of a shard."""
 
     def owns_name(self, name: str) -> bool:
-        """Whether this process does the background work of this name."""
+        """Whether this process does the background work of a name (`shards.shard_of_name`)."""
 
     def register(self, work: ShardWork) -> None:
-        """Adds work that follows the ownership. Works begin in the order of the calls."""
+        """Adds a work. Works begin in the order of the calls and end in the reverse order."""
 
     async def start(self) -> None:
-        """Takes shards, and begins their work. Raises StoreError."""
+        """Takes shards, and begins the works for them. Raises StoreError."""
 
     async def release(self) -> None:
-        """Ends the work of all shards. This process takes no more of them."""
+        """Ends the works for all shards. This process takes no shard afterwards."""
 
     async def write_marks(self, works: Sequence[Callable[[WriteTx], T]]) -> list[T]:
-        """Runs works in one or several transactions, which fail if the shards are lost. Returns their results. Raises
-        StoreError."""
+        """Runs functions that store marks, and returns their results. Raises StoreError, also if the shards are lost:
+        marks of a former owner must not replace those of the next.
+
+        The functions may share a transaction or have one each (PG-039).
+        """
 
 
 class SoleOwnership:
-    """The ownership of a process with a database of its own: all shards, also before `start`."""
+    """The ownership of a process with a database of its own: all shards at all times."""
 
     owned = ALL_SHARDS
     processes = 1
@@ -76,31 +79,31 @@ class SoleOwnership:
         self._works: list[ShardWork] = []
 
     def owns(self, _shard: int) -> bool:
-        """Returns True."""
+        """Returns True: there is no other owner."""
         return True
 
     def owns_name(self, _name: str) -> bool:
-        """Returns True."""
+        """Returns True: there is no other owner."""
         return True
 
     def register(self, work: ShardWork) -> None:
-        """Adds work."""
+        """Adds a work. Works begin in the order of the calls and end in the reverse order."""
         self._works.append(work)
 
     async def start(self) -> None:
-        """Begins all work."""
+        """Begins all works."""
         for work in self._works:
-            # A failure of one work, such as a wrong section of the configuration, must not end the others. This process
-            # is the only one, so it repeats what the store refuses.
+            # A work that cannot begin, such as one with a wrong section of the configuration, must not keep the others
+            # from it. No other process would begin a work that the store refuses, so this one repeats it.
             with failures_logged():
                 await repeat_until_stored(partial(work.begin, ALL_SHARDS))
 
     async def release(self) -> None:
-        """Ends all work, first what began last."""
+        """Ends all works, in the reverse order of their begin."""
         for work in reversed(self._works):
             with failures_logged():
                 await work.end(ALL_SHARDS)
 
     async def write_marks(self, works: Sequence[Callable[[WriteTx], T]]) -> list[T]:
-        """Runs works in one transaction. Returns their results. Raises StoreError."""
+        """Runs functions that store marks, all in one transaction. Returns their results. Raises StoreError."""
         return await self._service.write(lambda tx, _context: [work(tx) for work in works])

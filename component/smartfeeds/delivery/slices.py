@@ -1,4 +1,7 @@
-"""Reads of what a consumer has to receive: the items above its mark, in order."""
+"""Reads the items that a consumer has not received, which are those above its mark, in order.
+
+Items that share a key are never split: a mark is a key, so a mark between them would lose those after it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +18,7 @@ from smartfeeds.store.base import ReadTx
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """The next changes of a feed in one order. `end` is the position behind them, `more` says that others follow."""
+    """The next changes of a feed in one order. `end` is the position after them. `more`: others may follow."""
 
     node: Node
     items: tuple[Item, ...]
@@ -26,9 +29,9 @@ class ChangeBatch:
 def items_after(
     tx: ReadTx, node_no: int, view: View, key_us: int, limit: int, before: Edge | None = None
 ) -> tuple[list[Item], bool]:
-    """Returns at least `limit` items of a view above a key, and whether there may be others.
+    """Returns the next items of a view above a key, up to the edge `before`, and whether there may be more of them.
 
-    A mark is a key, so items that share a key come together: a mark between them would lose those behind it.
+    The items are `limit` at most, and all others that share the key of the last one.
     """
     items = tx.slice(node_no, Slice(view, limit, Edge(key_us, MAX_ITEM_NO), before))
     more = len(items) == limit
@@ -41,9 +44,9 @@ def items_after(
 def read_changes(
     tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition, view: View, limit: int
 ) -> ChangeBatch | None:
-    """The next items for a consumer that reads the order of `view`.
+    """Returns the next items of a view for a consumer, None if the feed or the consumer was removed.
 
-    None if the feed does not exist any more, or if the consumer was removed.
+    The consumer has a mark in the order of the view.
     """
     node = tx.node_by_no(consumer.node_no)
     stored = tx.mark(consumer.node_no, view.order, consumer.name)
@@ -57,11 +60,13 @@ def read_changes(
 
 
 def cursors_of(order: Order, items: Iterable[Item]) -> list[str]:
-    """The bare cursors (SF-026) of items as `items_after` returns them from a whole feed: with every item that shares a
-    key with one of them. So the store is not asked for the items of each key (`pulls.cursor_of`).
+    """Returns the bare cursors (SF-026) of items that `items_after` has read from an unfiltered view.
+
+    A cursor counts all earlier items of its key, and none of them is missing here. So, unlike `pulls.cursor_of`, this
+    function reads nothing from the store.
     """
     cursors: list[str] = []
-    ids: list[str] = []
+    ids: list[str] = []  # of the items so far that have the key `last_us`
     last_us: int | None = None
     for item in items:
         key_us = key_of(order, item)
@@ -72,12 +77,15 @@ def cursors_of(order: Order, items: Iterable[Item]) -> list[str]:
 
 
 def mark_at(tx: ReadTx, node_no: int, order: Order, item: Item) -> Mark:
-    """The mark behind an item."""
+    """Returns the mark of a consumer that has received everything up to an item."""
     return Mark(key_of(order, item), cursor_of(tx, node_no, order, item))
 
 
 def newest_cursor(tx: ReadTx, node: Node, view: View, mark: Mark) -> str:
-    """The cursor of the newest item of a view at a mark: what PreviousCursor is for its next push (SF-044)."""
+    """Returns the cursor of the newest item of a view up to a mark, "" if there is none.
+
+    The next notification of the view has it as PreviousCursor (SF-044).
+    """
     if view.smart and not view.filtered:
         return mark.cursor
     newest = tx.slice(node.node_no, Slice(view, 1, before=Edge(mark.key_us, MAX_ITEM_NO), newest=True))

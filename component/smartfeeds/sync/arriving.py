@@ -17,9 +17,9 @@ from smartfeeds.formats.payload import with_id_and_title
 from smartfeeds.formats.plain_entry import ENTRY_START
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
-from smartfeeds.sync.bindings import in_form
 from smartfeeds.sync.document_reader import FeedFormat
 from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.item_forms import in_form
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of, without_sync
 from smartfeeds.sync.merging import in_order
 from smartfeeds.sync.record import Version

@@ -15,8 +15,8 @@ from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.opml_items import outline_head
 from smartfeeds.formats.rss_writer import RSS_END, rss_head
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.sync.bindings import in_form
 from smartfeeds.sync.document_reader import FeedFormat
+from smartfeeds.sync.item_forms import in_form
 from smartfeeds.sync.markup import SyncItem, read_item
 from smartfeeds.sync.places import Place, place_of, tree_of, with_place
 from smartfeeds.sync.sharing import NO_SHARING, Sharing

@@ -18,9 +18,9 @@ from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.arriving import as_entry
-from smartfeeds.sync.bindings import to_rss, with_payloads
 from smartfeeds.sync.document_reader import DocumentPiece, FeedFormat, FeedReader, PieceKind
 from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.item_forms import to_rss, with_payloads
 from smartfeeds.sync.markup import SyncItem, read_item, read_rest
 from smartfeeds.sync.merging import Dialect, MergeReport, Outcome, difference, merge, newer_of
 from smartfeeds.sync.record import Edit

@@ -99,6 +99,11 @@ class HttpCall:
         return self.actor is ANONYMOUS
 
     @property
+    def asker(self) -> str:
+        """The network address of an anonymous caller, "" for any other (`PullFeed.asker`)."""
+        return self.address if self.anonymous else ""
+
+    @property
     def media_type(self) -> str:
         """The media type of the body, without parameters and in lower case."""
         return self.header("Content-Type").partition(";")[0].strip().lower()

@@ -17,7 +17,6 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import Order, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
@@ -54,7 +53,7 @@ class CompleteFeeds:
     async def get(self, call: HttpCall) -> Reply | web.StreamResponse:
         """Writes the document. If it fails after the first byte, the router breaks the connection. Raises FeedError."""
         query = read_query(call.query)
-        if not query.sync or query.positioned or query.timeout_s is not None or query.callback:
+        if not query.sync or query.is_pull:
             raise FeedError(Condition.BAD_REQUEST, "max=all can be combined with sync=true and filters only")
         feed_request = self._request(call, query)
         first = await self._pull(feed_request)
@@ -85,7 +84,7 @@ class CompleteFeeds:
             call.name,
             canonical(replace(view, order=Order.CREATED)),
             page=ResultSetRequest(str(PAGE)),
-            asker=call.address if call.actor is ANONYMOUS else "",
+            asker=call.asker,
         )
 
     async def _write(

@@ -46,9 +46,10 @@ class FeedQuery(NamedTuple):
         return ResultSetRequest(self.max, self.since, self.until)
 
     @property
-    def positioned(self) -> bool:
-        """Whether the request has a position or a size."""
-        return self.since is not None or self.until is not None or self.max is not None
+    def is_pull(self) -> bool:
+        """Whether the request has more than a view and `max=all`: a position, a size, a timeout or a callback."""
+        pull = (self.since, self.until, self.max, self.timeout_s)
+        return any(value is not None for value in pull) or bool(self.callback)
 
     @property
     def sync(self) -> bool:

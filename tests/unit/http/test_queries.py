@@ -74,5 +74,6 @@ def test_a_query_as_a_result_set() -> None:
     """[SF-089] since is after, until is before."""
     page = read_query("since=time:1&until=time:2&max=3").page
     assert (page.after, page.before, page.max) == ("time:1", "time:2", "3")
-    assert not read_query("order=created&timeout=1").positioned
-    assert read_query("max=1").positioned
+    assert not read_query("order=created&max=all").is_pull
+    for query in ("since=id:a", "until=id:a", "max=1", "order=created&timeout=1"):
+        assert read_query(query).is_pull

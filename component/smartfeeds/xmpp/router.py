@@ -50,7 +50,7 @@ from smartfeeds.xmpp.encode import ENCODERS, encode_last_item, envelope
 from smartfeeds.xmpp.forms import X, form_type_of, parse_submit
 from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.ordering import RequestOrder, StoreAccess
-from smartfeeds.xmpp.parsing import COMPONENT_NS, LARGE_ITEM
+from smartfeeds.xmpp.parsing import COMPONENT_NS, ITEM_TOO_LARGE
 from smartfeeds.xmpp.service_queries import service_readers
 from smartfeeds.xmpp.side import Reader, Response, ResponseEncoder, XmppSide, body_only
 from smartfeeds.xmpp.stanza_errors import encode_error, error_condition
@@ -496,7 +496,7 @@ class StanzaRouter:
 
 def _unread(reason: str) -> FeedError:
     """Returns the error for a request that the stream did not parse."""
-    condition = Condition.PAYLOAD_TOO_BIG if reason == LARGE_ITEM else Condition.NOT_ACCEPTABLE
+    condition = Condition.PAYLOAD_TOO_BIG if reason == ITEM_TOO_LARGE else Condition.NOT_ACCEPTABLE
     return FeedError(condition, reason)
 
 

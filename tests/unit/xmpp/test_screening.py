@@ -5,10 +5,10 @@ import pytest
 from smartfeeds.formats.crowds import CROWDED, TAG_ATTRIBUTES
 from smartfeeds.xmpp.framer import StanzaFrame
 from smartfeeds.xmpp.parsing import (
-    LARGE,
-    LARGE_ITEM,
+    ITEM_TOO_LARGE,
     REQUEST_BYTES,
     REQUEST_TAGS,
+    REQUEST_TOO_LARGE,
     STANZA_TAGS,
     fault_of,
     sender_of,
@@ -50,8 +50,8 @@ CROWD = b" ".join(b"a%d='v'" % number for number in range(TAG_ATTRIBUTES + 1))
     [
         (request(PUBLISH % b"t"), ""),
         (request(PUBLISH % (b"t" * (REQUEST_BYTES - 200))), ""),
-        (request(PUBLISH % (b"t" * REQUEST_BYTES)), LARGE_ITEM),
-        (request(b"<query>%b</query>" % (b"t" * REQUEST_BYTES), b"get"), LARGE),
+        (request(PUBLISH % (b"t" * REQUEST_BYTES)), ITEM_TOO_LARGE),
+        (request(b"<query>%b</query>" % (b"t" * REQUEST_BYTES), b"get"), REQUEST_TOO_LARGE),
         (request(b"<query>%b</query>" % (b"t" * REQUEST_BYTES), b"result"), ""),
         (request(b"<a></a>" * (REQUEST_TAGS // 2 - 1)), ""),
         (request(b"<a></a>" * (REQUEST_TAGS // 2)), "more than 8192 tags"),

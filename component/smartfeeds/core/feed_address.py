@@ -1,6 +1,7 @@
 """Addresses of feeds: `xmpp:feeds.example?;node=comments` (XEP-0060 12.22, RFC 5122; SF-085, SF-086).
 
-Followers read a bare node through its Smart view, because only that view contains deletions.
+A follower needs a view with deletions. A bare node has none, so its address stands for the Smart view of the node,
+which is the node with parameters.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.errors import ConfigError
 
-DEFAULT_VIEW = "order=modified"
+SMART_VIEW = "order=modified"
 _HELP = (
     "write it as xmpp:SERVICE?;node=NODE, for example xmpp:feeds.example?;node=comments "
     "or xmpp:feeds.example?;node=comments%3Forder=created, in quotes on the command line"
@@ -19,7 +20,7 @@ _HELP = (
 
 
 class AddressError(ConfigError, ValueError):
-    """A text is not the address of a feed. The message explains how to write an address."""
+    """A text is not the address of a feed. The message says how to write an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,9 @@ class FeedAddress:
 
 
 def parse_address(text: str, *, smart: bool = True) -> FeedAddress:
-    """Reads an `xmpp:` address, its node percent-encoded or raw. Raises AddressError.
+    """Reads an `xmpp:` address. Raises AddressError.
 
-    With `smart`, a node without parameters gets `?order=modified`; without it, the node stays as it is written.
+    The node may be percent-encoded or not. With `smart`, a node without parameters gets those of its Smart view.
     """
     scheme, colon, rest = text.strip().partition(":")
     if not colon or scheme.lower() != "xmpp":
@@ -51,11 +52,12 @@ def parse_address(text: str, *, smart: bool = True) -> FeedAddress:
     if not is_xml_text(node):
         raise AddressError(f"the node in {text!r} has characters that XML forbids; {_HELP}")
     if smart and "?" not in node:
-        node = f"{node}?{DEFAULT_VIEW}"
+        node = f"{node}?{SMART_VIEW}"
     return FeedAddress(str(jid), node)
 
 
 def _node_of(query: str) -> str:
+    """Returns the node in the query of an address, "" if there is none or if its escapes are not UTF-8."""
     for pair in query.split(";"):
         key, _, value = pair.partition("=")
         if key == "node":

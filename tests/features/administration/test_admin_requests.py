@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from smartfeeds.errors import Condition
-from smartfeeds.features.administration.counts import CountItems, CountStore, ListAddresses, StoreCounts
+from smartfeeds.features.administration.requests import CountItems, CountStore, ListAddresses, StoreCounts
 from smartfeeds.service import requests as r
 from support.world import ALICE, BOB, OWNER, SERVICE, World, jid, refusal
 

@@ -12,7 +12,6 @@ import structlog
 from smartfeeds.app import feature
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import Condition, FeedError, LinkError, StoreError
-from smartfeeds.features.administration.counts import AddressList, ListAddresses
 from smartfeeds.features.administration.process import (
     Announce,
     Announcement,
@@ -22,6 +21,7 @@ from smartfeeds.features.administration.process import (
     SetLogLevel,
     StopService,
 )
+from smartfeeds.features.administration.requests import AddressList, ListAddresses
 from smartfeeds.recent import RecentRates, Throughput
 from smartfeeds.service.context import Policy
 from smartfeeds.service.requests import Request

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from smartfeeds.delivery.sweeps import PURGES, Sweep
-from smartfeeds.features.administration import counts as admin_users
+from smartfeeds.features.administration import requests as admin_requests
 from smartfeeds.service.feeds import FeedService
 from support.component import ALICE, BOB, NS, Component, Starter, bare, fields
 from support.dialog import ADMIN as ADMIN_NS
@@ -53,7 +53,7 @@ async def test_admins_are_shown_and_cannot_be_changed(service: Component) -> Non
 
 async def test_counts_of_a_user(service: Component, monkeypatch: pytest.MonkeyPatch) -> None:
     """[OPS-063] Items are counted in several requests, without those of others and without retracted items."""
-    monkeypatch.setattr(admin_users, "ITEMS_EXAMINED", 2)
+    monkeypatch.setattr(admin_requests, "ITEMS_EXAMINED", 2)
     await service.create(BOB, "milk")
     await service.affiliate(BOB, "milk", ALICE, "publisher")
     for node, ids in (("tea", ("one", "two", "three")), ("milk", ("four",))):
@@ -84,7 +84,7 @@ async def test_counts_of_a_user(service: Component, monkeypatch: pytest.MonkeyPa
 
 
 async def test_counts_of_a_large_store_say_how_far_they_go(service: Component, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_users, "ITEMS_EXAMINED", 1)
+    monkeypatch.setattr(admin_requests, "ITEMS_EXAMINED", 1)
     monkeypatch.setattr("smartfeeds.features.administration.adhoc_users.MOST_ITEMS", 2)
     for item_id in ("one", "two", "three"):
         await service.publish(ALICE, "tea", item_id)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _store() -> StoreSide:
-    from smartfeeds.features.administration.counts import USE_CASES
+    from smartfeeds.features.administration.requests import USE_CASES
 
     return StoreSide(use_cases=USE_CASES)
 

@@ -6,7 +6,7 @@ has no fields for them, so their form has a type of this project.
 
 from typing import Final
 
-from smartfeeds.features.administration.counts import (
+from smartfeeds.features.administration.requests import (
     AdminList,
     CountItems,
     GetAdmins,

@@ -15,7 +15,7 @@ import structlog
 from smartfeeds.app.feature import Process
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.features.administration.counts import AddressList, CountStore, ListAddresses, StoreCounts
+from smartfeeds.features.administration.requests import AddressList, CountStore, ListAddresses, StoreCounts
 from smartfeeds.recent import RECENT_EVENTS, LogEvent, Sample, Throughput
 from smartfeeds.service.answers import ask
 from smartfeeds.service.feeds import FeedService

@@ -1,5 +1,8 @@
-"""The reads of the store for admins: the admins, the counts of the service and of one user, and all addresses
-(XEP-0133; OPS-060, OPS-063)."""
+"""Requests of admins: the admins, the counts of the service and of a user, and the addresses for an announcement
+(XEP-0133; OPS-060, OPS-063).
+
+All of them are reads, and raise FeedError(FORBIDDEN) for others.
+"""
 
 from dataclasses import dataclass
 
@@ -11,7 +14,7 @@ from smartfeeds.service.standing import check_admin
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx
 
-ITEMS_EXAMINED = 5_000  # by one request: some 10 ms, in which other reads wait
+ITEMS_EXAMINED = 5_000  # by one request, which takes some 10 ms; other reads wait for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,10 @@ class GetUserStatistics(Request):
 
 @dataclass(frozen=True, slots=True)
 class UserStatistics(Answer):
-    """The counts of a bare JID and its resources. `nodes` are those that it owns, `affiliations` includes these."""
+    """The counts of a user. `nodes` are those that the user owns, and `affiliations` includes these.
+
+    `contacts` are the addresses of this service that know the presence of the user.
+    """
 
     nodes: int
     affiliations: int
@@ -47,8 +53,10 @@ class UserStatistics(Answer):
 
 @dataclass(frozen=True, slots=True)
 class CountItems(Request):
-    """Counts the items of a user among the next items of the store. `jid` is bare; `after_no` is 0 for the first
-    items."""
+    """Counts the items of a user among the next items of the store.
+
+    `jid` is bare. `after_no` is 0 in the first request, then that of the answer before.
+    """
 
     jid: str
     after_no: int
@@ -56,8 +64,10 @@ class CountItems(Request):
 
 @dataclass(frozen=True, slots=True)
 class ItemCount(Answer):
-    """The number of live items of the user, that of the items that were read, and the number after which the next items
-    begin; None at the end."""
+    """The result for a part of the store. `items` are live items of the user, `examined` all items that were read.
+
+    `after_no` is for the next request, None at the end of the store.
+    """
 
     items: int
     examined: int
@@ -87,7 +97,7 @@ def get_user_statistics(tx: ReadTx, context: Context, request: GetUserStatistics
 def count_items(tx: ReadTx, context: Context, request: CountItems) -> ItemCount:
     """Counts the items of a user among the next items of the store. Raises FeedError(FORBIDDEN).
 
-    There is no index of publishers: each publish would pay for it, and admins ask for it once a month.
+    This reads the items themselves. An index of publishers would cost time in each publish, and admins seldom ask.
     """
     check_admin(context.policy, request.actor)
     return ItemCount(*tx.published_after(request.jid, request.after_no, ITEMS_EXAMINED))
@@ -118,7 +128,7 @@ def count_store(tx: ReadTx, context: Context, request: CountStore) -> StoreCount
 
 @dataclass(frozen=True, slots=True)
 class ListAddresses(Request):
-    """The bare JIDs of owners, or else of subscribers, behind a JID, for an announcement by an admin."""
+    """The bare JIDs of all owners of nodes, or of all subscribers, after the JID `after`, for an announcement."""
 
     owners: bool
     after: str
@@ -127,7 +137,7 @@ class ListAddresses(Request):
 
 @dataclass(frozen=True, slots=True)
 class AddressList(Answer):
-    """Bare JIDs in their order, each once."""
+    """Bare JIDs in ascending order, without repetitions."""
 
     addresses: tuple[str, ...]
 

@@ -1,10 +1,7 @@
-"""A node that fills itself: the newest entries of many feeds, found by their ESS files (ESS-011 to ESS-022).
+"""A planet: a node that the service fills with the newest entries of many feeds (ESS-011 to ESS-022).
 
-Each round asks for the ESS files that have changed, keeps the N newest entries of all of them, downloads only the
-feeds of entries that were not there before, and publishes those. An entry is stored under an id made of its feed's
-address and its own id, so that no feed can replace the entry of another; it names its feed in atom:source. Items that
-the owner has retracted stay retracted. A source or feed that fails is requested again after growing pauses. Documents
-that were processed are remembered in the store, so that a new start requests them with their validators.
+Each round requests the ESS files, selects the N newest entries of all of them, and downloads only the feeds of entries
+that it does not have. The README of this feature describes the steps and the reasons.
 """
 
 import asyncio
@@ -37,7 +34,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.store.base import ReadTx, WriteTx
 
-LONGEST_PAUSE_S: Final = 86_400.0
+LONGEST_PAUSE_S: Final = 86_400.0  # after failures in a row, of a round or of one address
 AHEAD_S: Final = 86_400  # a feed whose clock is further ahead would have the newest entries for ever
 
 _log = structlog.get_logger()
@@ -55,7 +52,7 @@ def feeds_reader(node: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlanetRound:
-    """The result of one round; `failed` are the addresses that gave nothing."""
+    """The result of a round. `downloads` counts requested feeds. `failed` has the addresses that could not be read."""
 
     published: ImportCounts = field(default_factory=ImportCounts)
     downloads: int = 0
@@ -77,8 +74,9 @@ class Planet:
         self._url_backoff = replace(self._backoff, first_s=settings.every_s * 0.9)
         self._failures: dict[str, Failure] = {}  # by the address that is not requested before its next attempt
         self._pending: dict[str, FullEntry] = {}
-        self._begun = False
-        self._stored: dict[tuple[str, str], KnownDocument] = {}  # (reader, address) -> what the store has
+        self._is_node_made = False  # by the first import of this process
+        self._stored: dict[tuple[str, str], KnownDocument] = {}  # by reader and address: the documents in the store
+        # The ESS files and the feeds by their addresses, and the outline under "".
         self._files: Documents = {}
         self._feeds: Documents = {}
         self._outline: Documents = {}
@@ -86,7 +84,7 @@ class Planet:
         self._puller: Puller | None = None
 
     async def run(self) -> None:
-        """Fills the node for ever; a failure is logged, and makes the pause longer."""
+        """Runs rounds for ever. A round that fails is logged, and the next one follows after a longer pause."""
         failures = 0
         while True:
             try:
@@ -94,13 +92,13 @@ class Planet:
             except SmartfeedsError as error:
                 failures += 1
                 _log.error("nno_round_failed", node=self._settings.node, reason=str(error))
-            except Exception:  # noqa: BLE001 - the service goes on, whatever a feed of others makes of this
+            except Exception:  # noqa: BLE001 - an unexpected document of a feed must not end all further rounds
                 failures += 1
                 _log.exception("nno_round_failed", node=self._settings.node)
             else:
                 failures = 0
                 self._log_round(result)
-            # The first pause is a normal round; only repeated failures make it longer.
+            # The pause after one failure is at most a round. With one more, already the first failure makes it longer.
             pause_s = self._backoff.pause_s(failures + 1, self._tools.spread()) if failures else 0.0
             await self._tools.sleep(max(self._settings.every_s, pause_s))
 
@@ -118,8 +116,8 @@ class Planet:
         )
 
     async def round(self) -> PlanetRound:
-        """One round. Raises FeedError where the node cannot be filled, StoreError where the store fails."""
-        puller = self._puller or await self._restore()
+        """Runs one round. Raises FeedError if the node cannot be filled, StoreError if the store fails."""
+        puller = self._puller or await self._load_documents()
         failed: dict[str, SourceFailure] = {}
         now_us = self._tools.now_us()
         paused = {url for url, failure in self._failures.items() if failure.pause_s(now_us)}
@@ -129,7 +127,7 @@ class Planet:
             for file in source.files:
                 aggregator.add(file)
         entries = aggregator.result()
-        self._note_outline(entries, now_us)
+        self._set_outline(entries, now_us)
         pulled = await puller.pull(entries, skip=paused)
         feeds = {entry.feed_url for entry in entries}
         for url in feeds - paused:
@@ -139,17 +137,17 @@ class Planet:
         }
         current = {item_id(full) for _entry, full in pulled.results if full is not None}
         self._pending |= {item_id(full): full for full in pulled.fresh}
-        # Entries that leave the outline before they are stored are dropped, so this never grows beyond the outline. A
-        # feed that has such an entry was not processed.
+        # Entries that leave the outline before they are stored are dropped, so `_pending` is never longer than the
+        # outline. The document of their feed goes with them, so that a return of the entry downloads the feed again.
         for name in self._pending.keys() - current:
             self._feeds.pop(self._pending.pop(name).feed_url, None)
         published = await self._publish()
-        # Only now: what a 304 stands for after a restart has to be in the node.
-        await self._remember()
+        # Last, because a feed whose validators are stored is not read again: its entries must be in the node.
+        await self._store_documents()
         return PlanetRound(published, pulled.downloads, failed | dict(pulled.failed))
 
-    async def _restore(self) -> Puller:
-        """Begins with the documents that the last process has read. If the node is gone, it begins from nothing."""
+    async def _load_documents(self) -> Puller:
+        """Loads the documents that a former process has stored, unless the node is gone and must be filled again."""
         node = self._settings.node
 
         def read(tx: ReadTx, _context: Context) -> tuple[bool, list[Documents]]:
@@ -157,19 +155,19 @@ class Planet:
             return tx.node(node) is not None, [tx.documents(reader(node)) for reader in readers]
 
         exists, documents = await self._service.read(read)
-        self._stored = self._documents(*documents)
+        self._stored = self._by_reader(*documents)
         if exists:
             self._files, self._feeds, self._outline = documents
         self._sources = {url: EssSource(url, self._files, self._tools.aside) for url in self._settings.urls}
         self._puller = Puller(self._fetch, documents=self._feeds, aside=self._tools.aside)
         return self._puller
 
-    async def _remember(self) -> None:
-        """Stores the documents that were read, for the next process."""
+    async def _store_documents(self) -> None:
+        """Stores the documents that have changed, for the next process."""
         targets = {source.target for source in self._sources.values()}
         for url in self._files.keys() - targets:
             del self._files[url]
-        stored, current = self._stored, self._documents(self._files, self._feeds, self._outline)
+        stored, current = self._stored, self._by_reader(self._files, self._feeds, self._outline)
         if stored == current:
             return
 
@@ -186,9 +184,10 @@ class Planet:
         await self._service.write(write)
         self._stored = current
 
-    def _note_outline(self, entries: Sequence[NnoEntry], now_us: int) -> None:
-        """Makes an NNO file of the result (ESS-017), unless it has the same entries as before. Everybody who reads the
-        node reads the addresses, so they have no secrets.
+    def _set_outline(self, entries: Sequence[NnoEntry], now_us: int) -> None:
+        """Writes an NNO file of the entries (ESS-017), unless the former file has the same entries.
+
+        Its addresses contain no secrets, because every reader of the node can read it.
         """
         public = [entry._replace(feed_url=without_secrets(entry.feed_url)) for entry in entries]
         data = write_nno(public, now_us).data
@@ -196,10 +195,10 @@ class Planet:
         if former is None or read_nno(former.content).entries != read_nno(data).entries:
             self._outline[""] = KnownDocument(NO_VALIDATORS, data)
 
-    def _documents(
+    def _by_reader(
         self, files: Documents, feeds: Documents, outline: Documents
     ) -> dict[tuple[str, str], KnownDocument]:
-        """All documents by reader and address."""
+        """Returns all documents by reader and address, as the store has them."""
         node = self._settings.node
         readers = {ess_reader(node): files, feeds_reader(node): feeds, outline_reader(node): outline}
         return {(name, url): document for name, documents in readers.items() for url, document in documents.items()}
@@ -213,7 +212,7 @@ class Planet:
         self._record(url, failed.get(url))
 
     def _record(self, url: str, failure: SourceFailure | None) -> None:
-        """Records what came of a request to an address; None is a success, which ends all pauses."""
+        """Sets the pause of an address after a failure, or ends it after a success (None)."""
         former = self._failures.pop(url, None)
         if failure is not None:
             now_us, jitter = self._tools.now_us(), self._tools.spread()
@@ -224,16 +223,17 @@ class Planet:
     async def _publish(self) -> ImportCounts:
         """Publishes the new entries. If the store fails, the next round publishes them.
 
-        An entry that the node does not accept is logged and left out until its feed has another version of it.
+        The first import creates the node, also without entries. An entry that the node does not accept is logged and
+        left out until its feed has another version of it.
         """
-        if not self._pending and self._begun:
+        if not self._pending and self._is_node_made:
             return ImportCounts()
-        buried = await self._service.read(self._buried)
-        items = tuple(_item(name, full) for name, full in self._pending.items() if name not in buried)
+        retracted = await self._service.read(self._retracted)
+        items = tuple(_item(name, full) for name, full in self._pending.items() if name not in retracted)
         result = await import_document(
             self._service, self._settings.node, FeedDocument("NNO", items=items), self._owner
         )
-        self._begun = True
+        self._is_node_made = True
         for name, reason in result.skipped:
             full = self._pending[name]
             _log.warning(
@@ -246,8 +246,8 @@ class Planet:
         self._pending.clear()
         return result
 
-    def _buried(self, tx: ReadTx, _context: Context) -> set[str]:
-        """The ids of the new entries that the owner has retracted before."""
+    def _retracted(self, tx: ReadTx, _context: Context) -> set[str]:
+        """Returns the ids of pending entries that the owner has retracted. They stay retracted."""
         node = tx.node(self._settings.node)
         if node is None:
             return set()
@@ -256,7 +256,8 @@ class Planet:
 
 
 def item_id(full: FullEntry) -> str:
-    """The id of an entry in the node: always the same for this entry of this feed, and another one for other feeds."""
+    """Returns the id of an entry in the node. It contains the address of the feed, so no feed can replace the entry of
+    another."""
     return digest_id(full.feed_url, full.item.id)
 
 

@@ -1,7 +1,8 @@
-"""The commands for feeds of other servers: follow and unfollow by web address (SRC-083, SRC-084).
+"""The chat commands `follow` and `unfollow`, which deliver a feed of another server by its web address (SRC-083,
+SRC-084).
 
-A feed becomes a node that the author owns, and the node is delivered as the command `subscribe` does. A feed that an
-open node has already is not requested a second time.
+`follow` adds a source with a node that the author owns, and subscribes to the node. If an open node has the feed
+already, `follow` subscribes to that node, and the service does not poll the feed twice.
 """
 
 from dataclasses import replace
@@ -41,13 +42,13 @@ from smartfeeds.texts import N_
 FOLLOW: Final = N_("follow ADDRESS [NAME]")
 UNFOLLOW: Final = N_("unfollow FEED")
 _SENTENCE_ENDS: Final = ".,;:!?\u2026"
-# What a person can do about a refusal; `name` is the node, `url` the address.
+# The reason why an address cannot be followed, and what the author can do.
 _REFUSALS: Final = {
     Condition.FORBIDDEN: N_("You may not add feeds of other servers here. Ask an admin of this service to add {url}"),
     Condition.POLICY_VIOLATION: N_("You have as many feeds as this service allows. End one with: unfollow FEED"),
     Condition.NOT_ACCEPTABLE: N_("{url} is not the address of a public feed of another server."),
 }
-_TAKEN: Final = N_("Another feed has the name {name}. Choose a name: follow {url} NAME")
+_NAME_IS_TAKEN: Final = N_("Another feed has the name {name}. Choose a name: follow {url} NAME")
 
 
 async def follow(c: Chat, rest: str) -> ChatReply:
@@ -57,13 +58,13 @@ async def follow(c: Chat, rest: str) -> ChatReply:
     if not url or len(words) > 2:
         hint = c.say("A feed of this service: {command}", command=c.command(SUBSCRIBE, words[0])) if words else ""
         raise UsageError(hint)
-    # In a room the feed belongs to the person who asks, and the room is the subscriber.
-    adder = c.by_author()
     name = words[1] if len(words) == 2 else ""
-    has_no_scheme = url.startswith("https:") and "https:" not in words[0].lower() and "feeds:" not in words[0].lower()
-    insecure = f"http{url.removeprefix('https')}" if has_no_scheme else ""
+    # `read_address` assumes TLS where the author has written no scheme.
+    is_assumed = url.startswith("https:") and not any(scheme in words[0].lower() for scheme in ("https:", "feeds:"))
+    without_tls = f"http{url.removeprefix('https')}" if is_assumed else ""
     try:
-        node, head = await _node_of(adder, url, name, insecure)
+        # In a room the node belongs to the author of the message, and the room is the subscriber.
+        node, head = await _node_of(c.by_author(), url, name, without_tls)
     except FeedError as error:
         text = _REFUSALS.get(error.condition)
         if text is None:
@@ -73,17 +74,18 @@ async def follow(c: Chat, rest: str) -> ChatReply:
     return replace(reply, text=f"{head}\n{reply.text}" if head else reply.text)
 
 
-async def _node_of(c: Chat, url: str, name: str, insecure: str) -> tuple[str, str]:
-    """The node of the feed at an address, and what was found there. Raises FeedError, RefusalError.
+async def _node_of(c: Chat, url: str, name: str, without_tls: str) -> tuple[str, str]:
+    """Returns the node of the feed at an address, and a line for the author about a feed that had to be searched.
 
-    `insecure` is the address without TLS, "" if the person has chosen a scheme.
+    `name` is for a new node. `without_tls` is the address to try if `url` gives no response, "" if the author has
+    chosen a scheme. Raises FeedError, RefusalError.
     """
     node = await _known_node(c, url)
     if node:
         return node, ""
     feed = await c.part(FeedFinder).find(url, by_admin=c.is_admin)
-    if feed.is_silent and insecure:
-        second = await c.part(FeedFinder).find(insecure, by_admin=c.is_admin)
+    if feed.is_silent and without_tls:
+        second = await c.part(FeedFinder).find(without_tls, by_admin=c.is_admin)
         feed = feed if second.problem else second
     if feed.problem:
         reason = c.texts.message(feed.problem)
@@ -105,10 +107,10 @@ async def _add(c: Chat, url: str, name: str) -> str:
     except FeedError as error:
         if error.condition is not Condition.FORBIDDEN or not name:
             raise
-        # The author may add feeds, so it is the node that belongs to somebody else.
+        # The author may add feeds (`FindSourceNode` checks this), so the node belongs to another user.
         short_name = cut(name, NAME_CHARACTERS)
-        raise RefusalError(c.say(_TAKEN, name=short_name, url=cut(url, LINK_CHARACTERS))) from None
-    # Before the subscription begins: what the feed has already is not news.
+        raise RefusalError(c.say(_NAME_IS_TAKEN, name=short_name, url=cut(url, LINK_CHARACTERS))) from None
+    # Before the subscription, so that the author does not get the entries that the feed has already.
     await c.part(FeedFinder).poll(source)
     return source.node
 
@@ -130,21 +132,25 @@ async def unfollow(c: Chat, rest: str) -> ChatReply:
 
 
 def _followed_node(tx: ReadTx, jid: str, text: str, url: str) -> str:
-    """The node that a person means who follows it: by its name, by the address of its feed, or by that of a page above
-    the only feed of the host. A query names another feed (`channel_id=...`)."""
+    """Returns the node that a subscriber means by a text, or the text itself if there is none.
+
+    The text is the name of the node, the address of its feed, or the start of its path, such as that of the blog. A
+    start must lead to one node only. A query is no start, because it selects another feed (`channel_id=...`).
+    """
     nodes = [node.name for node, _ in list_follows(tx, jid)]
     if text in nodes or not url:
         return text
     sources = [(name, source) for name in nodes for source in source_rows.sources_of(tx, name)]
     feed = address_key(url)
     exact = {name for name, source in sources if feed in (address_key(source.url), address_key(source.first_url))}
-    page = f"{feed.rstrip('/')}/"
-    near = exact or {name for name, source in sources if f"{address_key(source.url)}/".startswith(page)}
-    return near.pop() if len(near) == 1 else text
+    start = f"{feed.rstrip('/')}/"
+    names = exact or {name for name, source in sources if f"{address_key(source.url)}/".startswith(start)}
+    return names.pop() if len(names) == 1 else text
 
 
 def _address_in(text: str) -> str:
-    """The web address that a person means, "" if the text is none. The end of a sentence may follow it."""
+    """Returns the web address in a word of a message, "" if it has none. Punctuation at the end of a sentence may
+    follow the address."""
     return read_address(text.rstrip(_SENTENCE_ENDS))
 
 

@@ -26,13 +26,14 @@ from smartfeeds.json_form import JsonForm
 # The shortest interval that an operator may choose.
 LEAST_CHOSEN_S: Final = 300
 MAX_URL_BYTES: Final = 2_048  # SRC-035
-# The first poll goes back so many pages at most; their items are stored in one transaction.
+# The older pages that the first poll may request. Their items are stored in one transaction.
 MAX_HISTORY: Final = 100
-# So many items of the first document are announced to subscribers of the node.
+# The items of the first document that are announced to the subscribers of the node.
 TOLD_AT_FIRST: Final = 10
-_NODE_CHARACTERS: Final = 200
-_DIGEST_LENGTHS: Final = (6, 12, 32)  # of names that are tried in turn, short ones first, if the plain one is taken
-# The filters that compare what an entry contains; the others need the history of the item in its node.
+_NODE_CHARACTERS: Final = 200  # of a generated name, before its digest
+# Another feed may have the plain name. Names with a longer and longer part of a digest are then tried in turn.
+_DIGEST_LENGTHS: Final = (6, 12, 32)
+# The filters that compare the content of an entry. The others need the history of the item in its node.
 CONTENT_FILTERS: Final = frozenset(
     row.name
     for row in FILTERS.values()
@@ -76,40 +77,44 @@ class PushKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """The settings of a source, by its operator or owner (SRC-085).
-
-    `every_s` fixes the interval; None lets the rhythm of the feed decide. `publisher` is the bare JID that publishes
-    its items, "" the service itself. `user` and `password` are for HTTP Basic at the origin of the address.
-    `user_agent` replaces that of the service. `allow_private` admits addresses in private networks. Of the items of
-    the first document, `first_told` are announced to the subscribers of the node. With `ignore_skips` the hours and
-    days that the feed skips do not count. `only` are filters of a view, such as `category=news`: items that do not
-    match are left out; "" admits all. `ignore` has the names of elements, and of parameters of addresses after "?",
-    whose change is no change of an item (SRC-072). The first poll goes back `history` pages (SRC-060). Without `push`
-    the hub and the cloud of the feed are not used. With `prefetch` the enclosures of new items are loaded in advance,
-    of the first document the newest `prefetch_first`. `prefetch_rules` replace those of the service (PRE-011).
-    With `prefetch_hold` a new item is published when its enclosures have arrived.
-    With `is_list` the document is a subscription list whose feeds become sources; `list_no` is the number of the list
-    that has added the source, 0 for none.
-    """
+    """The settings of a source, by its operator or owner (SRC-085). The names of the fields are in stored JSON."""
 
     every_s: int | None = None
+    """The interval. None: the service derives it from the feed (`polls.interval_s`)."""
     publisher: str = ""
+    """The bare JID that publishes the items, "" for the service itself."""
     user: str = ""
+    """The name for HTTP Basic, which is sent to the origin of the address only."""
     password: str = field(default="", repr=False)
     user_agent: str = ""
+    """Replaces that of the service."""
     allow_private: bool = False
+    """Whether requests may connect to addresses in private networks."""
     first_told: int = TOLD_AT_FIRST
+    """The number of items of the first document that are announced to the subscribers of the node."""
     ignore_skips: bool = False
+    """Whether the source is also polled in the hours and days that the feed skips."""
     only: str = ""
+    """Filters of a view, such as `category=news`, which select the items. "" selects all."""
     ignore: tuple[str, ...] = ()
+    """Names of elements, and of parameters in the query of addresses. A change of these does not change an item
+    (SRC-072)."""
     history: int = 0
+    """The number of older pages that the first poll requests (SRC-060)."""
     push: bool = True
+    """Whether the service uses the hub or the cloud of the feed."""
     prefetch: bool = False
+    """Whether the enclosures of new items are loaded in advance."""
     prefetch_first: int = 1
+    """The number of enclosures of the first document that are loaded, the newest ones."""
     prefetch_rules: tuple[str, ...] = ()
+    """Replace the rules of the service (PRE-011)."""
     prefetch_hold: bool = False
+    """Whether a new item is published only when its enclosures have arrived."""
     is_list: bool = False
+    """Whether the document is a subscription list, whose feeds become sources."""
     list_no: int = 0
+    """The number of the list that has added the source, 0 for none."""
 
 
 NO_SETTINGS: Final = SourceSettings()
@@ -118,15 +123,17 @@ SOURCE_SETTINGS: Final = JsonForm(SourceSettings, sparse=True)
 
 @dataclass(frozen=True, slots=True)
 class DocumentHints:
-    """The hints of a document about the next request. `ttl_s` and `period_s` (RSS module "syndication") are seconds;
-    None is absent. `base_us` is the phase of the period. `skip_hours` are hours of GMT, `skip_days` days of the week
-    from Monday = 0 (RSS-032, A-138)."""
+    """The hints of a document about the next request (RSS-032, A-138). None: the document has no such hint."""
 
     ttl_s: int | None = None
     period_s: int | None = None
+    """The update period of the RSS module "syndication"."""
     base_us: int | None = None
+    """A time at which a period begins."""
     skip_hours: tuple[int, ...] = ()
+    """Hours of GMT."""
     skip_days: tuple[int, ...] = ()
+    """Days of the week. Monday is 0."""
 
 
 NO_HINTS: Final = DocumentHints()
@@ -134,8 +141,10 @@ NO_HINTS: Final = DocumentHints()
 
 @dataclass(frozen=True, slots=True)
 class FoundFeed:
-    """The feed at an address that a person has named: its address and its title. `problem` is the reason why it cannot
-    be followed, "" if it can. `is_silent`: no response came."""
+    """The feed at an address that a user wants to follow. `problem` is the reason why the user cannot, "" for none.
+
+    `is_silent`: no response came.
+    """
 
     url: str
     title: str = ""
@@ -145,7 +154,7 @@ class FoundFeed:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The target of permanent redirects, and since when every answer has named it (SRC-034)."""
+    """The target of permanent redirects, and the time since which every response has named it (SRC-034)."""
 
     url: str
     since_us: int
@@ -153,37 +162,42 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """The state of a source between two requests.
-
-    `failures` counts failed requests in a row since `failing_us`; `said` is set once the operator was told. `gone_us`
-    is the time of the first 410. `former_urls` are the addresses before permanent redirects, the last one first.
-    `fresh_s` is the hint of the last response, `times_us` are the times of the newest items, newest first. `full_us`
-    is the time of the last document that was read. `title` is the feed's, `described` has digests of what the node's
-    configuration got from the feed. `is_page`: that document was a web page. `gaps` counts documents in a row without
-    an item of the one before, `halvings` how often the interval was halved for that (SRC-065). `archives` are the
-    archive documents that were read, the last one first (SRC-061). `quiet_us` are the first and the last key of the
-    items of the first document that no person is told of (SRC-057), None if there are none.
-    """
+    """The state of a source between two requests. The names of the fields are in stored JSON."""
 
     validators: Validators = NO_VALIDATORS
     failures: int = 0
+    """The number of failed requests in a row."""
     failing_us: int | None = None
+    """The time of the first of these failures."""
     said: bool = False
+    """Whether the log has a warning about these failures."""
     gone_us: int | None = None
+    """The time of the first 410."""
     moved: Moved | None = None
     former_urls: tuple[str, ...] = ()
+    """The addresses before permanent redirects, the last one first."""
     hints: DocumentHints = NO_HINTS
     fresh_s: int | None = None
+    """The hint in the headers of the last response."""
     times_us: tuple[int, ...] | None = None
+    """The times of the newest items, newest first."""
     full_us: int | None = None
+    """The time of the last document that was read."""
     push: PushKind = PushKind.NONE
     title: str = ""
+    """The title of the feed."""
     described: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the options of the node that the feed has set."""
     is_page: bool = False
+    """Whether the last document that was read was a web page."""
     gaps: int = 0
+    """The number of documents in a row that had no item of the document before."""
     halvings: int = 0
+    """The number of times that the interval was halved because of gaps (SRC-065)."""
     archives: tuple[str, ...] = ()
+    """The archive documents that were read, the last one first (SRC-061)."""
     quiet_us: tuple[int, int] | None = None
+    """The first and the last key of those items of the first document that are not announced (SRC-057)."""
 
 
 SOURCE_PROGRESS: Final = JsonForm(SourceProgress, sparse=True)
@@ -191,34 +205,37 @@ SOURCE_PROGRESS: Final = JsonForm(SourceProgress, sparse=True)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A feed or subscription list of another server, and the node that it fills.
-
-    `first_url` is the address under which it was added: it identifies the source in its node, and item ids are made of
-    it (SRC-037). `url` is the address that is requested. `configured` sources come from the configuration. `owner` is
-    the bare JID of the user who added it, "" for an operator. `since_us` is the time of the last change of state or
-    reason, `polled_us` that of the last request, `good_us` that of the last good answer; None is never. `due_us` is
-    the time of the next request, None if there is none.
-    """
+    """A feed or subscription list of another server, and the node that it fills. A time is None if it has not come."""
 
     source_no: int
     node: str
     first_url: str
+    """The address under which the source was added. It identifies the source in its node, and ids of items derive from
+    it (SRC-037)."""
     url: str
+    """The address that is requested."""
     configured: bool
+    """Whether the source comes from the configuration."""
     owner: str
+    """The bare JID of the user who added it, "" for an operator."""
     created_us: int
     state: SourceState
     reason: str
+    """The reason for the state, such as the last failure."""
     since_us: int
+    """The time of the last change of `state` or `reason`."""
     due_us: int | None
+    """The time of the next request, None if there will be none."""
     polled_us: int | None = None
+    """The time of the last request."""
     good_us: int | None = None
+    """The time of the last good answer."""
     settings: SourceSettings = NO_SETTINGS
     progress: SourceProgress = SourceProgress()
 
     @property
     def reach(self) -> Reach:
-        """The addresses that requests for it may connect to, those for its hubs and older pages included."""
+        """The addresses that requests for the source, its hubs and its older pages may connect to."""
         if self.settings.allow_private:
             return Reach.EVERYWHERE
         # Users and the authors of lists choose addresses that the operator has not seen.
@@ -226,13 +243,13 @@ class Source:
 
     @property
     def state_word(self) -> str:
-        """The state for people: `new` until the first answer (SRC-047)."""
+        """The state as lists show it: `new` until the first answer (SRC-047)."""
         is_new = self.state is SourceState.POLLED and self.polled_us is None
         return "new" if is_new else self.state.value
 
     @property
     def own_node(self) -> str:
-        """The node of this service that is the list, "" for an address on the web."""
+        """The node of this service from which a list is read, "" for an address on the web."""
         try:
             return parse_address(self.url, smart=False).node
         except AddressError:
@@ -240,16 +257,16 @@ class Source:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The key that all sources of one feed share: the address under which it was added, and the user, whose feed
-        may differ from that of others."""
+        """The key that all sources of a feed share: its first address, and the user for HTTP Basic. A server may send
+        other users another feed."""
         return address_key(self.first_url), self.settings.user
 
     @property
     def is_listed(self) -> bool:
-        """Whether other services may follow it: the list of the own sources names it (SRC-083).
+        """Whether the public list of sources has it, which other services may follow (SRC-083).
 
-        An address that can be a secret of the operator is left out, and a paused source. Sources of a list that is
-        followed are left out, too: two services that follow each other would keep each other's sources for ever.
+        A paused source, and an address that can be a secret of the operator, are not listed. Nor are sources that come
+        from a list: two services that follow each other's list would keep each other's sources for ever.
         """
         settings = self.settings
         is_secret = bool(settings.user) or settings.allow_private or without_secrets(self.url) != self.url
@@ -258,14 +275,16 @@ class Source:
 
     @property
     def host(self) -> str:
-        """The host and port that is requested; pauses are for it (SRC-041)."""
+        """The host and port of requests, to which a `HostPause` applies (SRC-041)."""
         return host_of(self.url)
 
 
 @dataclass(frozen=True, slots=True)
 class HostPause:
-    """A host that refused requests as too many: no request before `until_us`. `count` are refusals in a row without a
-    time of their own."""
+    """A host that has refused requests as too many. It gets no request before `until_us`.
+
+    `count` is the number of refusals in a row that named no time.
+    """
 
     host: str
     until_us: int
@@ -280,7 +299,10 @@ def host_of(url: str) -> str:
 
 
 def held_reader(source_no: int) -> str:
-    """The name under which the store has the items that a source holds back (`features.prefetch.held_items`)."""
+    """The reader of the documents that have the items which a source holds back (`features.prefetch.held_items`).
+
+    It is here because `rows` removes these documents with the source, and polling works without prefetch.
+    """
     return f"held of source {source_no}"
 
 
@@ -290,9 +312,10 @@ def publisher_of(source: "Source", domain: str) -> Jid:
 
 
 def node_names_of(source: Source) -> Iterator[str]:
-    """Names for the node of a source, always the same ones: host and path, without www and an ending such as .xml.
+    """Yields names for the node of a source: its host and path without `www.` and an ending such as `.xml`.
 
-    Other addresses may have the first name too, so the other names end with a part of a digest of the address.
+    The names are always the same, so a source that was removed and is added again returns to its node. The first name
+    may be that of another feed too, such as one with another query. All others end with a part of a digest.
     """
     parts = urlsplit(source.first_url)
     folder, _, file = normal_escapes(parts.path).rstrip("/").rpartition("/")
@@ -318,9 +341,10 @@ def new_source(
     owner: str = "",
     configured: bool = False,
 ) -> Source:
-    """A source that is due now. A name and password in the address become settings (SRC-015). Raises ConfigError.
+    """Returns a source that is due now. Raises ConfigError for settings that cannot be used together.
 
-    A list has no node of its own if each of its feeds gets one. It may have the XMPP address of a node.
+    A name and password in the address become settings (SRC-015). `node` is "" for a list each of whose feeds gets a
+    node of its own. The address of a list may be that of a node, `xmpp:SERVICE?;node=NODE`.
     """
     settings = settings or NO_SETTINGS
     is_node = settings.is_list and url.startswith("xmpp:")
@@ -364,7 +388,7 @@ def check_hold(settings: SourceSettings) -> None:
 
 
 def filter_of(query: str) -> View:
-    """The view whose filters select the items of a source. Raises ConfigError for anything but filters of content."""
+    """Returns the view whose filters select the items of a source. Raises ConfigError if it has anything else."""
     try:
         view = parse_view(query) if query else BARE
     except FeedError as error:
@@ -377,7 +401,7 @@ def filter_of(query: str) -> View:
 
 
 def _without_login(text: str) -> tuple[str, str, str]:
-    """The address without name and password, the name, the password. Raises ConfigError."""
+    """Returns the address without its name and password, the name, and the password. Raises ConfigError."""
     url = read_address(text)
     if not url:
         raise ConfigError(f"{text.strip()[:200]!r} is not the address of a web page or feed (https://HOST/PATH)")

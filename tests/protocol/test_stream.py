@@ -111,7 +111,7 @@ async def test_stream_stanza_is_offered_to_the_callback_and_not_answered(kind: s
 
 @pytest.mark.parametrize("where", ["root", "stanza"])
 async def test_stream_client_namespace_is_mapped(where: str) -> None:
-    """Some servers speak jabber:client to components. [xep-map 12]"""
+    """Some servers speak jabber:client to components."""
     taken = Taken(take_all_but_sync)
     async with FakeServer(DOMAIN) as server:
         if where == "root":

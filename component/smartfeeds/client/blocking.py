@@ -34,7 +34,7 @@ class BlockingFeedClient:
         self._thread.start()
         try:
             self._client = self._thread.run(_opened(self._make))
-        except BaseException:
+        except BaseException:  # Ctrl-C too: `__exit__` is not called, so nothing else would end the thread
             self._thread.stop()
             raise
         return self
@@ -82,6 +82,7 @@ class BlockingFeedClient:
     def follow(self, address: str, **options: Unpack[FollowOptions]) -> "BlockingFollower":
         """Follows a feed: see `FeedClient.follow`. Callbacks in the options run in the thread of the client."""
 
+        # In the loop's thread, because `FeedClient` is not safe for several threads.
         async def begin(client: FeedClient) -> Follower:
             return client.follow(address, **options)
 
@@ -112,7 +113,7 @@ class BlockingFollower:
         self._thread.check()
         while (change := self._thread.run(_next_or_none(changes))) is not None:
             yield change
-            self._thread.check()
+            self._thread.check()  # the caller may have closed the client meanwhile
 
     def proof(self) -> Proof:
         """The current evidence of being in step: see `Follower.proof`."""
@@ -150,12 +151,12 @@ class _LoopThread:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
-        except BaseException:
+        except BaseException:  # Ctrl-C interrupts the wait, and the coroutine would go on in the other thread
             future.cancel()
             raise
 
     def stop(self) -> None:
-        """Cancels what still runs, and ends the loop and the thread."""
+        """Ends the loop and the thread. `asyncio.run` cancels what still runs."""
         self.is_running = False
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
@@ -176,6 +177,7 @@ def connect_blocking(jid: str, password: str, **options: Unpack[ConnectOptions])
 
 
 async def _opened(make: Callable[[], FeedClient]) -> FeedClient:
+    # `make` runs in the loop too: slixmpp uses the event loop that runs when a client is created.
     return await make().__aenter__()
 
 

@@ -3,7 +3,8 @@
 from smartfeeds.client.errors import AnswerError, RequestTimeoutError
 from smartfeeds.client.events import DelayedPageRequest
 
-# Conditions of stanza errors (RFC 6120 section 8.3.3). These may pass, whatever the type of the error is.
+# Conditions of stanza errors (RFC 6120 section 8.3.3). These may pass, whatever the type of the error is: RFC 6120
+# gives service-unavailable the type `cancel`, and servers send it while a component restarts.
 TRY_AGAIN = frozenset(
     {
         "internal-server-error",
@@ -16,7 +17,7 @@ TRY_AGAIN = frozenset(
 )
 # The response to a request for several items was too large. A request for fewer items may succeed.
 TOO_LARGE = frozenset({"not-acceptable", "policy-violation"})
-# The node's owner has not approved the subscription yet.
+# Retried only while the subscription is pending, because the owner may still approve it. Otherwise they are final.
 NOT_APPROVED = frozenset({"not-authorized", "forbidden"})
 
 

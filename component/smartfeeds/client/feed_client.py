@@ -60,7 +60,7 @@ class FeedClient:
             await self._settled.wait()
             if self._failure is not None:
                 raise self._failure
-        except BaseException:
+        except BaseException:  # a cancellation too: `__aexit__` is not called, so nothing else would end the attempts
             await self._link.close()
             raise
         return self
@@ -72,6 +72,7 @@ class FeedClient:
 
     async def aclose(self) -> None:
         """Closes the followers and ends the session."""
+        # First, because a follower with `leave` unsubscribes over the link.
         for follower in list(self._followers):
             await follower.aclose()
         await self._link.close()

@@ -39,8 +39,12 @@ from smartfeeds.core.text import counted
 
 log = logging.getLogger("smartfeeds.client")
 
-INTEGRITY_S = 300.0  # silence after which the follower subscribes and pulls again (SF-051)
-INBOX = 500  # pushes that wait for the caller; a pull fetches what exceeds it
+# Silence after which the follower subscribes and pulls again (SF-051). It bounds how long a lost last push can remain
+# unnoticed, and costs the service two requests for each silent follower.
+INTEGRITY_S = 300.0
+# Pushes that wait for the caller. A pull fetches what exceeds it, so the number bounds memory and loses nothing. Other
+# events have no bound: they answer the single request under way, or are rare.
+INBOX = 500
 
 
 class Timer(Protocol):
@@ -191,7 +195,7 @@ class Follower:
 
     async def __anext__(self) -> Change:
         change = await self._next(lambda: False)
-        assert change is not None
+        assert change is not None  # None only if there are enough, and there never are
         return change
 
     async def _next(self, is_enough: Callable[[], bool]) -> Change | None:
@@ -282,7 +286,8 @@ class Follower:
         )
 
     async def aclose(self) -> None:
-        """Stops, and unsubscribes if `leave` is set. The last change stays unacknowledged."""
+        """Stops, and unsubscribes if `leave` is set. The last change stays unacknowledged: the caller may have stopped
+        in the middle of processing it."""
         self._cancel()
         self._end = self._end or FollowError("the follower was closed")
         if self._leave and self._up:
@@ -362,6 +367,7 @@ class Follower:
         if isinstance(event, events.PushReceived):
             self._await_silence()
         outputs = self._state.receive(event)
+        # A page that contradicts itself leads to another request. It counts as a failure, else the pauses never grow.
         if isinstance(event, events.SubscriptionAccepted | events.PageReceived) and not any(
             isinstance(output, events.DelayedPageRequest) for output in outputs
         ):
@@ -394,6 +400,7 @@ class Follower:
     def _save_reached(self) -> None:
         """Saves a position that was reached without a change: at the start, or after a return to earlier content."""
         at = self._state.position
+        # An empty cursor before the first proof is where a mirror starts, not a place that it has reached.
         if not self._ready and at is not None and (at.cursor or self._checked_at is not None):
             self._save(str(at))
 
@@ -409,6 +416,7 @@ class Follower:
         self._silence = self._call_later(delay_s, lambda: self._put(events.IntegrityDue()))
 
     def _ask(self, request: events.SubscribeRequest | events.PageRequest) -> None:
+        # One request at a time. The state ignores responses to earlier requests, so their tasks are of no use.
         if self._task is not None:
             self._task.cancel()
         if self._retry is not None:
@@ -446,6 +454,7 @@ class Follower:
         elif error.condition != "item-not-found":
             self._put(RefusedError(error.condition, f"{self.address}: {error}"))
         elif isinstance(request, events.PageRequest) and request.after:
+            # For a request behind a cursor, item-not-found is about the cursor (XEP-0059 section 2.4).
             log.warning("%s: the service no longer knows the stored position", self.address)
             self._put(events.CursorRefused(request.request_no))
         else:

@@ -6,9 +6,12 @@ from hashlib import blake2b
 
 from smartfeeds.client.change import ReceivedItem
 
-# Cursors that are known to be at or before the follower's position. Late pushes carry one of them.
+# Cursors that are known to be at or before the follower's position. Late pushes carry one of them. A late push with a
+# forgotten cursor costs a pull and nothing else. 4,096 cursors of 40 characters take 0.7 MB.
 PASSED = 4_096
-# Leading characters of a fingerprint that identify the item; the rest identifies the version.
+# Leading characters of a fingerprint that identify the item; the rest identifies the version. They are short, because a
+# stored position has a fingerprint for each change beyond its cursor. If two items of a page agreed in them, one could
+# be delivered twice, or as CHANGED in place of NEW, but none would be lost.
 ID_MARK = 16
 
 
@@ -78,5 +81,5 @@ class FollowMemory:
 
 def fingerprint(entry: ReceivedItem) -> str:
     """Returns a text that identifies a version of an item; its first `ID_MARK` characters identify the item."""
-    item = blake2b(entry.item_id.encode(), digest_size=8).hexdigest()
+    item = blake2b(entry.item_id.encode(), digest_size=ID_MARK // 2).hexdigest()
     return item + blake2b((b"-" if entry.deleted else b"+") + entry.payload, digest_size=16).hexdigest()

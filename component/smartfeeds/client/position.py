@@ -91,6 +91,7 @@ class FileStore:
             raise StoreError(f"cannot write the position to {self.path}: {error}") from error
 
     def _replace(self, position: str) -> None:
+        # The rename would put a regular file in place of a device such as /dev/null.
         if self.path.exists() and not self.path.is_file():
             raise OSError("the path is not a regular file; choose another path")
         folder = self.path.parent
@@ -99,9 +100,10 @@ class FileStore:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(position + "\n")
                 file.flush()
+                # Before the rename: after a power failure the new name could otherwise have an empty file.
                 os.fsync(file.fileno())
             Path(temporary).replace(self.path)
-        except BaseException:
+        except BaseException:  # Ctrl-C too must not leave the temporary file
             Path(temporary).unlink(missing_ok=True)
             raise
         # The rename is durable only after the folder is synced too.

@@ -102,6 +102,7 @@ def _read_event(name: str, child: Element, message: Element) -> Input | None:
         return _read_push(child, message)
     if name == "delete":
         return NodeGone()
+    # After a purge no notification names the deleted items, and a new state of the subscription may mean its end.
     if name in ("purge", "subscription"):
         return GapSuspected()
     return None

@@ -16,7 +16,9 @@ from smartfeeds.client.events import PAGE_ITEMS, FollowCounters, Input, Output, 
 from smartfeeds.client.memory import ID_MARK, FollowMemory, fingerprint
 from smartfeeds.client.position import BEGINNING, FollowPosition
 
-REMEMBER = 20_000  # item versions that are recognised when they arrive again
+# Item versions that are recognised when they arrive again, 300 bytes each. If the service rejects the position, the
+# follower reads the whole feed again, and delivers the versions that it has forgotten a second time.
+REMEMBER = 20_000
 MAX_QUEUE = 1_000  # pushes that are queued while a pull runs; a pull covers them anyway, so this only bounds memory
 PAGES_BEFORE_MORE = 4  # successful pages after a failed one before the page size grows again
 
@@ -142,6 +144,7 @@ class FollowState:
 
     def _next_pull(self) -> events.PageRequest:
         """Returns the next page request. Its response covers every push received so far (SF-049)."""
+        # The pushes become late only when the series has caught up: until then the page may fail or end before them.
         for push in self._queue:
             self._covered_pushes.append(replace(push, items=()))
             self._covered_versions.update((entry.item_id, fingerprint(entry)) for entry in push.items)
@@ -222,8 +225,10 @@ class FollowState:
             self._memory.keep(entry.item_id, fingerprint(entry), push_expected=True)
 
     def _take_page(self, at: FollowPosition, page: events.PageReceived, out: list[Output]) -> None:
+        """Delivers a page and moves behind it. The new position has a total only if the total is certain there: at the
+        end of the feed, or if all changes of the series are new or none is."""
         series = self._series
-        assert series is not None
+        assert series is not None  # a page is accepted only while pulling, and `_next_pull` starts the series
         remaining = None if page.index is None or page.count is None else page.count - page.index
         all_new = (
             None if remaining is None else _all_new(series.total_before, page.count, series.item_count + remaining)
@@ -255,6 +260,7 @@ class FollowState:
         self._covered_versions.clear()
         queue, self._queue = self._queue, []
         unsure = [push for push in queue if not self._fits(push, out)]
+        # The newest first: a late push shows that the cursor before it was passed, so the push before it is late too.
         unsure = [push for push in reversed(unsure) if not self._is_late(push)]
         if unsure or self._again:
             self._queue = unsure
@@ -288,7 +294,7 @@ class FollowState:
     def _fits(self, push: events.PushReceived, out: list[Output]) -> bool:
         """Applies a push that directly follows L (SF-048). A missing previous cursor means an unset L (A-16)."""
         at = self._position
-        assert at is not None
+        assert at is not None  # pushes are applied after a page only, and the first page sets the position
         if not push.last or (push.previous or "") != at.cursor or not all(entry.complete for entry in push.items):
             return False
         all_new = _all_new(at.total, push.total, len(push.items))
@@ -336,7 +342,9 @@ class FollowState:
             else:
                 fresh.append((entry, mark, _kind(entry, all_new, seen=version is not None or stored_mark is not None)))
             self._memory.keep(entry.item_id, mark, push_expected=pulled)
+        # Marks that are left belong to items of later pages: a stored position may be in the middle of a longer page.
         then = replace(then, delivered=tuple(self._stored_marks.values()))
+        # Within the page only the old cursor is known, so each change but the last adds its mark to the old position.
         marks = {mark[:ID_MARK]: mark for mark in at.delivered}
         for number, (entry, mark, kind) in enumerate(fresh, 1):
             marks[mark[:ID_MARK]] = mark

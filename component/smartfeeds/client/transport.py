@@ -33,7 +33,9 @@ from smartfeeds.core.backoff import Backoff
 
 log = logging.getLogger("smartfeeds.client")
 
-HEALTHY_S = 30.0  # a connection that lasted longer resets the back-off
+# A connection that lasted longer resets the back-off. A shorter one counts as a failure: otherwise a client would
+# connect every second to a server that ends each session at once.
+HEALTHY_S = 30.0
 BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
 
 
@@ -117,7 +119,7 @@ class SlixLink:
         self._subscribe_as = subscribe_as
         self._timeouts = timeouts
         self._listener: LinkListener | None = None
-        self._handler = f"smartfeeds follower {id(self)}"
+        self._handler = f"smartfeeds follower {id(self)}"  # several links may use one slixmpp object
 
     @property
     def subscriber(self) -> str:
@@ -138,7 +140,7 @@ class SlixLink:
         iq = self._xmpp.Iq()
         iq["type"] = kind
         iq["to"] = to
-        if getattr(self._xmpp, "is_component", False):
+        if getattr(self._xmpp, "is_component", False):  # a component names the sender itself (XEP-0114)
             iq["from"] = JID(self.subscriber)
         iq.xml.append(payload)
         try:
@@ -271,6 +273,7 @@ class ClientLink(SlixLink):
 
     async def close(self) -> None:
         """Ends the session and the connection."""
+        # The task first, because it would connect again. Then the handlers: the listener has asked for this end.
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -380,6 +383,7 @@ class ClientLink(SlixLink):
         self._client.abort()  # slixmpp leaves the connection open for the handler of this event
 
     def _on_mechanism_refused(self, failure: Any) -> None:
+        # The event `failed_all_auth`, which ends the attempts, has no condition.
         self._refusal = str(failure["condition"])
 
     def _on_login_refused(self, _event: Any) -> None:
@@ -409,7 +413,7 @@ class ClientLink(SlixLink):
         self._cause = ""
         self._up.set()
         self._settled.set()
-        self._client.send_presence()
+        self._client.send_presence()  # before the follower subscribes: see `SlixLink`
         super()._on_session_start(event)
 
     def _on_disconnected(self, event: object) -> None:

@@ -31,8 +31,8 @@ _NOT_PUBLIC: Final = tuple(
         ),
     )
 )
-_COMPATIBLE: Final = IPv6Network("::/96")
-_NAT64: Final = IPv6Network("64:ff9b::/96")
+_COMPATIBLE: Final = IPv6Network("::/96")  # RFC 4291 section 2.5.5.1
+_NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052 section 2.1
 
 
 class RefusedAddressError(PermissionError):

@@ -8,7 +8,7 @@ import zlib
 from io import BytesIO
 from typing import Final
 
-ENCODINGS: Final = "gzip, deflate"
+ENCODINGS: Final = "gzip, deflate"  # those of the standard library
 # The other names of the HTTP Content Coding Registry, and older ones. Anything else is no coding: servers write the
 # charset (`utf-8`), `none` or `binary` there.
 _OTHERS: Final = frozenset(
@@ -25,7 +25,8 @@ _NO_HEADER: Final = -zlib.MAX_WBITS
 # copies the input that is left after each step and each member.
 _STEP_INPUT_BYTES: Final = 16 * 1024
 _STEP_OUTPUT_BYTES: Final = 128 * 1024
-# Programs that write several members (bgzip) put 64 KiB into each.
+# Programs that write several members (bgzip) put 64 KiB into each, so 1,000 have 62 MiB. An empty member takes 20 bytes
+# and 7 us: without a limit 10 MB of them would take 4 s.
 _MAX_MEMBERS: Final = 1_000
 
 

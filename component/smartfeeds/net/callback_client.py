@@ -15,7 +15,7 @@ from smartfeeds.net.callbacks import PERMANENT, CallbackAnswer
 from smartfeeds.net.headers import headers_of
 from smartfeeds.net.session import REDIRECTS, GuardedSession, fault_of, target_of, web_url
 
-_CHUNK_BYTES: Final = 1_024
+_CHUNK_BYTES: Final = 1_024  # read at a time; the answers that are compared, to challenges, are shorter
 
 
 class HttpCallbacks(GuardedSession):
@@ -75,7 +75,7 @@ class HttpCallbacks(GuardedSession):
                         if hop < redirects and response.status in REDIRECTS and location:
                             is_permanent = is_permanent and response.status in permanent
                             following = str(target_of(address, location))
-                            response.close()
+                            response.close()  # not released, because the body of a redirect may have no end
                             if address.scheme == "https" and not following.startswith("https:"):
                                 raise ValueError(f"it redirects from https to {following}")
                             target, permanent_url = following, following if is_permanent else permanent_url

@@ -1,7 +1,7 @@
 """Clients of the web that are made at their first request.
 
 aiohttp takes 11 MB and 0.2 s, and many services ask no web server for hours, or never. It would import aiodns to look
-up hosts, which `names` does.
+up hosts, which `resolver` does.
 """
 
 import ssl
@@ -145,6 +145,7 @@ class CallbackClient(LateClient["HttpCallbacks"]):
     ) -> None:
         tls: ssl.SSLContext | bool = True
         if ca_file is not None:
+            # Now and not at the first request: a file that cannot be read must stop the start of the service.
             tls = ssl.create_default_context()
             tls.load_verify_locations(ca_file)
 

@@ -56,7 +56,10 @@ class FetchError(SmartfeedsError):
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """The limits of one fetch. `allowed` are the networks that may be reached although they are not public."""
+    """The limits of one fetch (SRC-016). `allowed` are the networks that may be reached although they are not public.
+
+    `max_bytes` is also the memory that a fetch takes, because a body is read as a whole.
+    """
 
     connect_s: float = 10.0
     idle_s: float = 20.0

@@ -107,6 +107,7 @@ class FetchClient(GuardedSession):
     ) -> tuple[T, tuple[Hop, ...]]:
         """The first answer to `request` that is no redirect, and the requests up to it. Raises FetchError."""
         total_s = self._limits.total_s + hold_s
+        # Look-ups, requests and bodies share one limit. Waits for a turn do not count, because the limiter causes them.
         loop, left_s, target = asyncio.get_running_loop(), total_s, _address(url)
         hops = [Hop(str(target))]
         try:
@@ -176,7 +177,7 @@ class FetchClient(GuardedSession):
                     retry_after_s=pause_s,
                     headers=headers_read,
                 )
-        except TimeoutError:
+        except TimeoutError:  # first, because the timeouts of aiohttp are ClientErrors too
             raise FetchError(text, "does not answer") from None
         except aiohttp.ClientPayloadError:
             raise FetchError(text, "ended early: the rest of the document is missing") from None

@@ -61,11 +61,12 @@ class BoundedResponse(aiohttp.ClientResponse):
                 raise aiohttp.ClientConnectionError(f"it has more than {MAX_INTERIM} interim responses")
             return await read()
 
+        # aiohttp 3.14 reads interim responses in a loop inside of `start`, so the limit can only be in what it calls.
         protocol.read = counted  # type: ignore[method-assign]
         try:
             return await super().start(connection)
         finally:
-            del protocol.read
+            del protocol.read  # the method of the class is in force again; the connection may be reused
 
 
 # The parser reads a little more, so that a message can name the field.

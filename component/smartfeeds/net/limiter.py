@@ -23,7 +23,7 @@ from typing import Final, Protocol
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.errors import SmartfeedsError
 
-_SWEEP_HOSTS: Final = 1_024
+_SWEEP_HOSTS: Final = 1_024  # hosts in memory before the first sweep
 _QUICK_S: Final = 5.0  # a quick turn ends within this time; most answers take less than a second
 
 
@@ -186,6 +186,7 @@ class HostLimiter:
     @asynccontextmanager
     async def _place(self, *, is_quick: bool) -> AsyncIterator[None]:
         """Waits for a place, which a slow request leaves before it ends."""
+        # The narrower bound first: requests that wait for it must not take the places that are for quick hosts.
         place = _Place((self._all,) if is_quick else (self._not_quick, self._all))
         await place.take()
 
@@ -242,6 +243,7 @@ class HostLimiter:
     async def _wait_for_rate(self, state: _Host) -> None:
         """The generic cell rate algorithm: each request spends 1/`per_s` seconds, `burst` of them in advance."""
         now_s, limits = self._clock(), self.limits
+        # Spent before the wait, so that the next request waits behind this one. A wait that is cancelled stays spent.
         state.spent_until_s = max(state.spent_until_s, now_s) + 1 / limits.per_s
         wait_s = state.spent_until_s - now_s - limits.burst / limits.per_s
         if wait_s > 0:

@@ -16,10 +16,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from smartfeeds.threads import OwnThreads
 
-KEPT_S: Final = 60.0
+KEPT_S: Final = 60.0  # the resolver of the system does not return the time to live of a name
 NEW_AT_ONCE: Final = 24  # look-ups of names that were never found
 KNOWN_AT_ONCE: Final = 8
-_SWEEP_NAMES: Final = 10_000
+_SWEEP_NAMES: Final = 10_000  # in 11 MB
 
 LookUp = Callable[[str, int, socket.AddressFamily], list[ResolveResult]]
 

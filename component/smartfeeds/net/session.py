@@ -38,6 +38,7 @@ from smartfeeds.net.resolver import NameCache
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SHOWN_CHARACTERS: Final = 200
+# yarl gets an address of these characters as encoded. Otherwise it would change escapes and remove segments of dots.
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
@@ -77,9 +78,9 @@ class GuardedSession:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # each client has its own
             headers={"User-Agent": agent, "Accept-Encoding": self.encodings},
-            skip_auto_headers=("Content-Type",),
-            auto_decompress=False,
-            trust_env=False,
+            skip_auto_headers=("Content-Type",),  # aiohttp would say application/octet-stream of a body without a type
+            auto_decompress=False,  # aiohttp has no limit for the decompressed size; `bodies` has one
+            trust_env=False,  # neither proxies nor .netrc
             **PARSER_LIMITS,
         )
 
@@ -101,6 +102,7 @@ class GuardedSession:
 
     def _requested_pause_s(self, response: aiohttp.ClientResponse) -> float | None:
         """The pause in seconds that a response asks for, None if it asks for none."""
+        # An HTTP date has at most 33 characters; Python's parser of dates has no limit of its own.
         return retry_after_s(response.headers.get("Retry-After", "")[:64], self._clock())
 
 

@@ -1,8 +1,6 @@
 """`smartfeeds init`: writes a configuration with a new secret, and prints the lines for the XMPP server."""
 
-import contextlib
 import json
-import os
 import secrets
 from pathlib import Path
 from typing import Final
@@ -10,6 +8,7 @@ from typing import Final
 import click
 
 from smartfeeds.cli.common import DEFAULT_CONFIG, FILE, refuse_devices
+from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import print_err
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import ConfigError
@@ -103,15 +102,9 @@ def _write(path: Path, text: str, *, force: bool) -> None:
     refuse_devices(path)
     if path.exists() and not force:
         raise ConfigError(f"{path} exists and contains a secret; choose another --output, or replace it with --force")
-    # The file has its final mode from the start: between writing and chmod other users could read the secret.
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        partial.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):  # the file may not exist
-            partial.unlink()
+        with whole_file(path, private=True) as file:
+            file.write(text.encode())
+    except ConfigError:
         print_err("Nothing was written.")
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+        raise

@@ -36,6 +36,7 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
         # Standard output is for the result of the command, such as a document.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
     settings = read_settings(config)
+    # Neither the command line nor the file names this database, so the user may mean another one.
     if config_file(config) is None or STORE_URL in os.environ:
         print_err(f"smartfeeds: using the database {settings.store.address.name}")
     service = open_service(settings, on_change=lambda _nodes: None, mode=mode)
@@ -74,7 +75,7 @@ def read_pages(
     async def read(service: FeedService) -> list[T]:
         rows: list[T] = []
         while more := await service.read(
-            lambda tx, context: page(tx, context, number(rows[-1]) if rows else 0, PAGE_ROWS)  # noqa: B023
+            lambda tx, context: page(tx, context, number(rows[-1]) if rows else 0, PAGE_ROWS)  # noqa: B023 - called at once
         ):
             rows += more
         return rows

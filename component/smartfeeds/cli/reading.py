@@ -139,6 +139,7 @@ class FileSpool:
 
     def append(self, data: bytes) -> int:
         """Store the bytes and return their offset. Raises OSError."""
+        # The bytes in memory are written all at once, so an item is in the file or in memory, never in both.
         at = self.written + len(self.waiting)
         self.waiting += data
         if len(self.waiting) >= _CHUNK_BYTES:

@@ -44,7 +44,7 @@ M_MMAP_THRESHOLD: Final = -3
 MAX_FREE_BYTES: Final = 16 * 1024 * 1024  # freed memory that glibc may keep
 MAPPED_BYTES: Final = 1024 * 1024  # larger blocks are mapped one by one, and returned when freed
 RETURN_S: Final = 60.0  # interval at which freed memory is returned after a burst
-GROWTH_BYTES: Final = 32 * 1024 * 1024
+GROWTH_BYTES: Final = 32 * 1024 * 1024  # growth since the last return that counts as a burst
 GC_THRESHOLD: Final = 10_000  # with Python's default, 700, collection takes a tenth of the time of a publish
 
 TURN_S: Final = 1.0  # interval at which the event loop reports to the watchdogs
@@ -228,7 +228,7 @@ def _resident_bytes() -> int:
 
 def _on_signal(stop: asyncio.Event) -> None:
     if stop.is_set():
-        os._exit(Exit.INTERRUPTED)
+        os._exit(Exit.INTERRUPTED)  # sys.exit would still wait for the end of the stop
     stop.set()
 
 
@@ -246,6 +246,7 @@ async def _status_file(path: Path | None, online: asyncio.Event, report: Report 
     finally:
         task.cancel()
         await asyncio.wait((task,))
+        # The file that `whole_file` has written. A symbolic link to it stays.
         path.resolve().unlink(missing_ok=True)  # noqa: ASYNC240 - once, at the end
 
 
@@ -347,7 +348,7 @@ def status_command(file: Path, *, as_json: bool) -> None:
         state = json.loads(file.read_text())
         online, age_s = bool(state["online"]), time.time() - float(state["at"])
         running = age_s < STALE_S and _lives(state)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):  # the file may have any content
         running, online, state = False, False, {}
     if as_json:
         report = {

@@ -29,8 +29,7 @@ from smartfeeds.formats.refusals import page_refusal, page_title
 from smartfeeds.formats.xml import Element
 
 PAGE_FORMAT: Final = "h-feed"
-MAX_PAGE_BYTES: Final = 10_000_000
-_MAX_DEPTH: Final = 250
+MAX_PAGE_BYTES: Final = 10_000_000  # as much as a fetch may have (SRC-016)
 _ENTRY: Final = "h-entry"
 _FEED: Final = "h-feed"
 _ROOT: Final = re.compile(r"h-[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -87,12 +86,12 @@ def _entries_in(feed: Element) -> Iterator[Element]:
 
 def _walk(root: Element, is_end: Callable[[Element], bool]) -> Iterator[Element]:
     """The elements below a root in the order of the document; those below an end are left out."""
-    stack = [(child, 1) for child in reversed(list(root.iterchildren("*")))]
+    stack = [*reversed(list(root.iterchildren("*")))]
     while stack:
-        node, depth = stack.pop()
+        node = stack.pop()
         yield node
-        if depth < _MAX_DEPTH and not is_end(node):
-            stack += [(child, depth + 1) for child in reversed(list(node.iterchildren("*")))]
+        if not is_end(node):
+            stack += reversed(list(node.iterchildren("*")))
 
 
 def _title(feed: Element, root: Element) -> str:

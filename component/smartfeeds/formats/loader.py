@@ -20,7 +20,15 @@ from smartfeeds.formats.encodings import in_utf8
 from smartfeeds.formats.namespaces import NAMESPACE_NOTE, with_known_namespaces
 from smartfeeds.formats.refusals import text_refusal
 from smartfeeds.formats.repairs import REPAIRS, UNKNOWN_ENTITIES, feed_start
-from smartfeeds.formats.xml import STRICT_OPTIONS, Element, document_error, fault, replace_by_text, strict_parser
+from smartfeeds.formats.xml import (
+    STRICT_OPTIONS,
+    Element,
+    document_error,
+    fault,
+    is_too_deep,
+    replace_by_text,
+    strict_parser,
+)
 from smartfeeds.xml_names import parse_xml
 
 # A tree takes several times its document in memory, and an import reads a document as a whole.
@@ -83,7 +91,7 @@ def load(data: bytes, charset: str = "", *, repair: bool = True) -> LoadedDocume
     try:
         root = _parsed(data)
     except etree.XMLSyntaxError as error:
-        if not repair or getattr(error, "code", 0) in _FINAL or "epth" in str(error.msg):
+        if not repair or _is_final(error):
             raise document_error(error) from None
         root, partial = _repaired(data, error, warnings)
     _settle_entities(root, warnings)
@@ -92,6 +100,10 @@ def load(data: bytes, charset: str = "", *, repair: bool = True) -> LoadedDocume
         root = renamed
         warnings.append(NAMESPACE_NOTE)
     return LoadedDocument(root, warnings, partial)
+
+
+def _is_final(error: etree.XMLSyntaxError) -> bool:
+    return getattr(error, "code", 0) in _FINAL or is_too_deep(error)
 
 
 def _character_1252(match: re.Match[bytes]) -> bytes:
@@ -135,7 +147,7 @@ def _recovered(data: bytes, error: etree.XMLSyntaxError, warnings: list[str]) ->
         root = parse_xml(data, etree.XMLParser(encoding="utf-8", recover=True, **STRICT_OPTIONS))
     except etree.XMLSyntaxError:
         root = None
-    if root is None or getattr(error, "code", 0) in _FINAL or "epth" in str(error.msg):
+    if root is None or _is_final(error):
         raise document_error(error)
     warnings.append(
         f"last resort: the document {fault(error)}; a parser guessed what it means, and items may be missing"

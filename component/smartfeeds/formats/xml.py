@@ -134,11 +134,17 @@ def fault(error: etree.XMLSyntaxError) -> str:
     if error.error_log.filter_types([etree.ErrorTypes.ERR_NO_MEMORY]):  # type: ignore[attr-defined]
         raise MemoryError
     reason = _FAULTS.get(code, "is not well-formed XML")
-    if "epth" in str(error.msg):
+    # libxml2 2.14 has one code for these two and for texts that are too long.
+    if is_too_deep(error):
         reason = "is nested too deeply"
     elif "mplification" in str(error.msg):
         reason = _FAULTS[etree.ErrorTypes.ERR_ENTITY_LOOP]
     return f"{reason} (line {error.lineno})" if error.lineno else reason
+
+
+def is_too_deep(error: etree.XMLSyntaxError) -> bool:
+    """Whether a document has more levels than libxml2 reads. Only the message says so, with an upper or a lower D."""
+    return "epth" in str(error.msg)
 
 
 def document_error(error: etree.XMLSyntaxError) -> FeedError:

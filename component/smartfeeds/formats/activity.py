@@ -42,7 +42,7 @@ _LOST = lost_of(
 )
 _WEB = ("http://", "https://")
 _FILE_KINDS = frozenset({"audio", "image", "video"})
-_GUESSED = frozenset({"note", "article"})
+_GUESSED = frozenset({"note", "article"})  # by `entry.read_entry`, which does not know that a feed has comments
 
 
 def write_activity(entry: Entry, *, comments: bool = False) -> bytes:

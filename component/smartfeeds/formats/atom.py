@@ -164,6 +164,7 @@ def with_mark(payload: bytes, sync_id: str) -> bytes:
 
 def without_mark(payload: bytes) -> bytes:
     """A tombstone as `with_mark` got it."""
+    # The mark is the last child. The content in front of it may have one of another service.
     start = payload.rfind(_MARK.encode())
     return payload if start < 0 else payload[:start] + payload[payload.rindex(b"</") :]
 

@@ -116,7 +116,7 @@ class _Balancer:
         self.parts: list[str] = []
         self.faults: Counter[str] = Counter()
         self._stack: list[_Open] = []
-        self._keys: Counter[str] = Counter()
+        self._keys: Counter[str] = Counter()  # of the open elements, so that a stray end tag costs no walk
         # The outermost open element of `_TEXTS`.
         self._body: _Open | None = None
         self._is_ended = False
@@ -229,6 +229,8 @@ class _Balancer:
         while self._body is None and self._stack and self._stack[-1].key in _LEAVES:
             self._pop(place)
         if key in _ITEMS or key == "channel":
+            # An item ends everything up to the list that it is in; without an open list it ends nothing. A channel is
+            # in no other channel, so a second one ends the first.
             lists = _LISTS - {"channel"} if key == "channel" else _LISTS
             while self._stack and self._stack[-1].key not in lists and not self._keys.keys().isdisjoint(lists):
                 self._pop(place)

@@ -46,7 +46,7 @@ _OFFSET = re.compile(r"(?:gmt|utc?)?\s?([+-])(\d{1,2}):?(\d{2})", re.ASCII | re.
 _MAX_LENGTH = 200
 _TAGS = re.compile("<[^<>]*>")
 _NO_YEAR = "-0001"  # what PHP makes of the date 0000-00-00
-_MAX_OFFSET_H = 15
+_MAX_OFFSET_H = 15  # zones reach from -12:00 to +14:00; more is not an offset
 _BUDDHIST_YEARS = 543
 
 # Signs of Chinese, Japanese and Korean behind a number, and what stands for them in numeric dates.
@@ -245,6 +245,7 @@ def _lenient(text: str) -> tuple[int | None, str]:
 
 def _number(text: str) -> int | None:
     """A date in digits alone: the basic form of ISO 8601, or a Unix time."""
+    # Twelve digits may be both. As milliseconds they would be in 1976 for each of these years, so they are a date.
     basic = _BASIC.fullmatch(text)
     if basic is not None:
         year, month, day, hour, minute, second, _ = (part or "0" for part in basic.groups())

@@ -17,7 +17,7 @@ from smartfeeds.formats.feed_document import ImportedItem
 from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.xml import Element, new_element, parse_stored
 
-DIGEST_CHARACTERS: Final = 32
+DIGEST_CHARACTERS: Final = 32  # 128 bits, because the memory of a source has one for each entry
 # Two entries of one id may be two versions of one.
 _LEAST_WITHOUT_IDS: Final = 3
 _NO_TIME: Final = -(2**63)

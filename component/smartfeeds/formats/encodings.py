@@ -148,6 +148,8 @@ def codec_of(name: str) -> str:
         info = codecs.lookup(label)
     except (LookupError, ValueError):
         return ""
+    # `lookup` finds zlib, hex and rot13 too, which decode bytes to bytes. Python has no public name for what tells them
+    # apart; `bytes.decode` looks at the same attribute.
     return "" if info.name in _NO_CHARSETS or not info._is_text_encoding else info.name
 
 
@@ -266,6 +268,7 @@ def _as_control(error: UnicodeError) -> tuple[str, int]:
     return chr(error.object[error.start]), error.start + 1
 
 
+# The register of codecs belongs to the process, so the names must not collide with those of other packages.
 _OTHER_BYTES: Final = "smartfeeds-windows-1252"
 _UNDEFINED: Final = "smartfeeds-undefined"
 codecs.register_error(_OTHER_BYTES, _as_windows_1252)

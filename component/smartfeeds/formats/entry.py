@@ -39,7 +39,7 @@ _KNOWN: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 }
 _LINE_END = re.compile(r"\r\n?|\n")
 IANA_RELATIONS = "http://www.iana.org/assignments/relation/"
-_LENGTH_DIGITS = 18
+_LENGTH_DIGITS = 18  # of a number that 64 bits can have
 
 
 class TextKind(Enum):

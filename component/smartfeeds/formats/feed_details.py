@@ -132,6 +132,8 @@ def _shortened(link: str, channel: Channel) -> tuple[Channel, list[str]]:
     return short, left_out
 
 
+# The details of a node are read with each of its documents, and change with the node's options only. The text is the
+# whole key, so nothing has to be invalidated. Its length is bounded by MAX_DETAILS_BYTES.
 @lru_cache(256)
 def load_details(text: str) -> FeedDetails:
     """Reads the text of `dump_details`."""

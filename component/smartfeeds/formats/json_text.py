@@ -18,10 +18,10 @@ from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 Json = Any
 JsonObject = dict[str, Json]
 
-MAX_JSON_DEPTH = 64
+MAX_JSON_DEPTH = 64  # the parser of Python is recursive
 # A value of one byte takes some hundred bytes of memory.
 MAX_JSON_VALUES = 1_000_000
-MAX_INTEGER_DIGITS = 32
+MAX_INTEGER_DIGITS = 32  # a longer number is read as a float, because int() takes quadratic time
 
 _BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"

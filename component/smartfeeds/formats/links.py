@@ -9,6 +9,7 @@ from smartfeeds.formats.xml import XML_BASE, Element
 
 # No server is known to accept longer ones, and each relative reference grows by its base.
 MAX_BASE_CHARACTERS = 2_048
+# Without a bound, a base address of 2,000 characters made 12.5 MB of a text of 82 KB.
 _MAX_FACTOR = 16
 _FREE_CHARACTERS = 65_536
 # Nothing in a feed is relative to any other base (file:, javascript:, data:).

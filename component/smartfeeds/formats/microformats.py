@@ -23,6 +23,7 @@ from smartfeeds.formats.xml import Element
 ENTRY_TYPE = "h-entry"
 _FILES = ("photo", "video", "audio")
 _KINDS = {"photo": "image", "video": "video", "audio": "audio"}
+# The types of files whose addresses have no ending that says one.
 _USUAL = {"photo": "image/jpeg", "video": "video/mp4", "audio": "audio/mpeg"}
 
 Properties = Mapping[str, Sequence[Json]]

@@ -26,8 +26,8 @@ NOTE = f"{{{OPML_NS}}}note"
 PLACEHOLDER = f"{{{OPML_NS}}}placeholder"
 
 MAX_OUTLINES = 100_000
-MAX_LEVELS = 128
-MAX_ATTRIBUTES = 128
+MAX_LEVELS = 128  # outlines are read and written by recursion
+MAX_ATTRIBUTES = 128  # as `formats.xml` has it for a payload
 # A document can have a fault in each of its outlines.
 MAX_WARNINGS = 20
 

@@ -220,6 +220,8 @@ def _prefixes(text: str) -> str | None:
     return text[: root.end("name")] + attributes + text[root.end("name") :]
 
 
+# The order matters. Names of HTML come before ampersands, because "&nbsp" without a semicolon would become text.
+# Nested sections come before section ends, because the end of the outer section would become text.
 REPAIRS: Final = (
     Repair("lead", "what stands before the feed was skipped", _without_lead),
     Repair("characters", "characters that XML does not allow were left out", _without_forbidden),

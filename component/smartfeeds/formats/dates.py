@@ -30,6 +30,7 @@ _ZONE = r"(?:\s*(?P<zone>[a-z]{1,5}|(?:gmt|utc?)?\s?[+-]\d{1,2}:?\d{2}))?"
 _FORMS = tuple(
     re.compile(form, re.ASCII | re.IGNORECASE)
     for form in (
+        # Tue, 05 Mar 2024 10:15:00 +0100 (RFC 822); March 5th, 2024 10:15 GMT; Tue Mar 5 10:15:00 2024 (asctime)
         rf"{_DAY}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[\s-]+(?P<month>[a-z]{{3,9}})\.?,?[\s-]+(?P<year>\d{{4}}|\d{{2}}),?"
         rf"(?:\s+{_TIME}{_ZONE})?",
         rf"{_DAY}(?P<month>[a-z]{{3,9}})\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}}),?"
@@ -58,6 +59,7 @@ _MERIDIEM = re.compile(r"\b([ap])\.\s?m\.?(?!\w)")
 _HALF = "|".join(sorted(AFTERNOON | MORNING))
 _NOT_BEFORE = r"(?<![0-9+:/.-])"
 _CLOCKS = (
+    # 10:15, 10h15, 10:15:00.5 PM; 10 PM; 10.15 Uhr
     re.compile(
         rf"{_NOT_BEFORE}(?:(?P<before>{_HALF})\s*)?(?P<hour>[0-9]{{1,2}})(?:\s?h\s?|:)(?P<minute>[0-9]{{1,2}})"
         rf"(?::(?P<second>[0-9]{{1,2}})(?:[.,][0-9]+)?)?(?:\s*(?P<after>{_HALF})(?![a-z]))?"

@@ -237,6 +237,7 @@ def _with_halves(data: bytes) -> Recoded | None:
     """A document in CESU-8 (Unicode TR 26), as older databases and Java write UTF-8: characters beyond the first plane
     are two halves of three bytes each. None for any other document."""
     try:
+        # UTF-16 joins the two halves to one character. A half alone becomes U+FFFD.
         text = data.decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     except UnicodeError:
         return None

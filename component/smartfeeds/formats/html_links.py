@@ -17,6 +17,7 @@ _SUSPECT = re.compile(
     rf"""srcset\s*=|(?:{"|".join(sorted(_ADDRESS_ATTRIBUTES))})\s*=(?!\s*(?:["']\s*)?(?:[a-z][a-z0-9+.\-]*:|\#))""",
 )
 _RELATIVE = re.compile(r"\s*(?![A-Za-z][A-Za-z0-9+.\-]*:|#)\S")
+# An image of `srcset`: what separates it from the one before, its address, and its width or density ("a.png 2x").
 _CANDIDATE = re.compile(r"(\s*,?\s*)([^\s,]\S*)(\s+[^,]*)?")
 
 

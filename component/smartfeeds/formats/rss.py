@@ -87,7 +87,7 @@ def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
 
 
 def read_rss_item(item: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
-    """The same of an item that stands alone."""
+    """Returns the result of `read_rss` for an item without a channel around it."""
     return FeedDraft("RSS"), each(_item, [(item, RssScope(base, ""))])
 
 

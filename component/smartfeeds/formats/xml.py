@@ -190,7 +190,7 @@ def size_bytes(element: Element) -> int:
 
 
 def _canonical(element: Element, prefixes: set[str]) -> bytes:
-    """The same of an element in which these prefixes are declared."""
+    """Returns the canonical bytes of an element in which these prefixes are declared."""
     data = etree.tostring(element, method="c14n", exclusive=True, with_comments=False)
     content_prefixes = _content_prefixes(element, data, prefixes)
     if content_prefixes:
@@ -205,7 +205,8 @@ def _canonical(element: Element, prefixes: set[str]) -> bytes:
 
 
 def _canonical_veiled(element: Element, prefixes: set[str]) -> bytes:
-    """The same for namespace names that are no absolute URIs ("vcard-temp"), which libxml2's C14N refuses.
+    """Returns the canonical bytes of an element with namespace names that are no absolute URIs ("vcard-temp"), which
+    libxml2's C14N refuses.
 
     Such a name is written as a URI for the call. The URI contains a hash of the element. Otherwise a text that looks
     like a veiled name would be replaced too, by markup of its author's choice.

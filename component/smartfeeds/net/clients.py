@@ -68,7 +68,7 @@ class LateClient(Generic[C]):
 
 
 class Fetcher(LateClient["FetchClient"]):
-    """The HTTP client; an async context manager.
+    """The HTTP client for documents; an async context manager.
 
     Fetchers share a `limiter`, so that a host sees one client. `resolver` looks names up. `clock`
     gives the Unix time in seconds. `contact` is the address of this service for the header User-Agent.
@@ -125,7 +125,7 @@ class Fetcher(LateClient["FetchClient"]):
 
 
 class CallbackClient(LateClient["HttpCallbacks"]):
-    """The client; an async context manager.
+    """The HTTP client for callbacks; an async context manager.
 
     `allowed` are networks that may be reached although they are not public, `allowed_by` names their setting. `contact`
     is the address of this service for the header User-Agent. `ca_file` has certificates that are trusted in addition to

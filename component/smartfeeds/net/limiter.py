@@ -67,7 +67,7 @@ class _Address:
 
 
 class _Place:
-    """A place of each of some bounds."""
+    """A place in each of several semaphores, taken and left together."""
 
     def __init__(self, bounds: tuple[asyncio.Semaphore, ...]) -> None:
         self._bounds = bounds

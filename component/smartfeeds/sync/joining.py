@@ -139,7 +139,7 @@ class Joiner:
         if _DIALECTS[self._dialects[at]] is not incoming.dialect:
             raise FeedError(Condition.INVALID_PAYLOAD, OTHER_DIALECT.format(incoming.version.sync_id))
         local = self._raw(at)
-        if local == raw:
+        if local == raw:  # most items of two feeds that are merged again
             return Outcome.UNCHANGED
         item = parse_stored(local)
         stored = self._read(item, payload=False)

@@ -107,6 +107,8 @@ def _siblings(local: list[str], incoming: list[str], won: Callable[[str], Winner
             if key in fixed:
                 run = []
                 runs.setdefault(key, []).append(run)
+            # Of an item that moved, the side that won says where it is. If the versions are equal, the lower list does:
+            # both services choose the same, whichever of the lists is local.
             elif key not in both or won(key) is side or (won(key) is WinnerSide.BOTH and own <= other):
                 run.append(key)
     order = list(merge(*runs[ROOT]))
@@ -128,6 +130,8 @@ def _backbone(local: list[str], incoming: list[str], won: Callable[[str], Winner
     equal = [[key for key in order if key in same] for order in orders]
     if equal[0] != equal[1]:
         return min(equal)
+    # Another item has not moved if it follows the same fixed item on both sides. Each item that becomes fixed decides
+    # about later ones, so both services must ask in the same order: by ascending id.
     fixed = set(same)
     places = [{key: at for at, key in enumerate(order)} for order in orders]
     slots_in_use = [[at[key] for key in equal[0]] for at in places]

@@ -36,7 +36,7 @@ _MODULES: Final[Mapping[str, str]] = {
 class LazyCommands(Commands):
     """Imports a command from its module. The function of a command has its name with the suffix `_command`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it with the context
         """Return all commands."""
         return sorted(_MODULES)
 

@@ -75,7 +75,7 @@ def read_pages(
     async def read(service: FeedService) -> list[T]:
         rows: list[T] = []
         while more := await service.read(
-            lambda tx, context: page(tx, context, number(rows[-1]) if rows else 0, PAGE_ROWS)  # noqa: B023 - run at once
+            lambda tx, context: page(tx, context, number(rows[-1]) if rows else 0, PAGE_ROWS)  # noqa: B023 - run here
         ):
             rows += more
         return rows

@@ -331,7 +331,7 @@ class FollowState:
     ) -> int:
         """Outputs the entries that were not delivered before, and moves to `then`. Returns the number of changes."""
         at = self._position
-        assert at is not None
+        assert at is not None  # both callers have looked at it
         fresh: list[tuple[ReceivedItem, str, ChangeKind]] = []
         for entry in entries:
             mark = fingerprint(entry)

@@ -117,7 +117,7 @@ class AtomHead(NamedTuple):
 
     @classmethod
     def of(cls, head: FeedHead) -> "AtomHead":
-        """Returns the pieces of a head, which declare nothing that entries inherit, because readers cut the entries out
+        """Returns the pieces of a head. They declare nothing that entries inherit, because readers cut the entries out
         of the feed."""
         channel = head.channel
         language = f' xml:lang="{attribute(head.language)}"' if head.language else ""

@@ -259,7 +259,7 @@ def _decoded(data: bytes, codec: str) -> str | None:
 
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
     """Decodes one byte as windows-1252."""
-    assert isinstance(error, UnicodeDecodeError)
+    assert isinstance(error, UnicodeDecodeError)  # nothing is encoded with this handler
     return error.object[error.start : error.start + 1].decode("cp1252", _UNDEFINED), error.start + 1
 
 

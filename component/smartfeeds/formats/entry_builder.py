@@ -81,6 +81,7 @@ class EntryBuilder:
 
     def add_link(self, rel: str, address: str, kind: str = "", title: str = "", length: object = None) -> None:
         size = ""
+        # 64 bits can have the number. JSON has lengths as floats, too, and Python takes True for 1.
         if isinstance(length, int | float) and not isinstance(length, bool) and 1 <= length < 10**18:
             size = str(int(length))
         if address.strip():

@@ -141,7 +141,7 @@ def load_json(
         text = data.decode()
         try:
             value = decoder.decode(text)
-        except (json.JSONDecodeError, FeedError):
+        except (json.JSONDecodeError, FeedError):  # FeedError is that of a number, which a repair makes null
             if not repair:
                 raise
             repeats.clear()

@@ -144,6 +144,7 @@ def _unused(item_id: str, uses: Counter[str], *, own: bool) -> str:
     """An id that was made of a line's address or text, and that no line above has: equal lines are counted."""
     uses[item_id] += 1
     turn = uses[item_id]
+    # An id that a line came with stays, also a second time: the reader of feeds then keeps the newest of the two.
     return item_id if own or turn == 1 else atom.digest_id(item_id, str(turn))
 
 

@@ -342,6 +342,7 @@ def _unprefixed(child: Element) -> bytes:
     return b'<%b xmlns="%b"%b%b</%b>' % (local, ATOM_NS.encode(), inner_declaration, rest, local)
 
 
+# In the order of the elements in the entry. Another order would change the bytes of every item that is read again.
 _STEPS: tuple[Callable[[_Item], None], ...] = (
     _identity,
     _title,

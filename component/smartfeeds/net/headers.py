@@ -50,7 +50,7 @@ class BoundedResponse(aiohttp.ClientResponse):
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
         """As in the base class. Raises ClientConnectionError for more interim responses."""
         protocol = connection.protocol
-        assert protocol is not None
+        assert protocol is not None  # None only after the connection was released
         read = protocol.read
         read_count = 0
 

@@ -80,7 +80,10 @@ def _survivors(versions: Sequence[Version]) -> list[Version]:
 
 
 def _survivors_of_two(one: Version, other: Version) -> list[Version]:
-    """Does the work of `_survivors` for two versions, the most frequent case, in half the time."""
+    """Does the work of `_survivors` for two versions, the most frequent case, in half the time.
+
+    Merges of the same versions in different orders use both, and tests/property/test_merge.py compares the results.
+    """
     below = is_subsumed(one.top, other.history) or erases(other, one)
     above = is_subsumed(other.top, one.history) or erases(one, other)
     if below and above:

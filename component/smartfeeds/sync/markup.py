@@ -99,7 +99,7 @@ def read_rest(head: SyncItem, item: Element, *, lenient: bool = False) -> Versio
     """
     if head.version.conflicts:
         whole = read_item(item, lenient=lenient)
-        assert whole is not None
+        assert whole is not None  # `head` has its sync data
         return whole.version
     replace_by_text(syncs_of(item)[0], "")
     return _with_payload(head.version, item)

@@ -50,6 +50,7 @@ def explain(tx: ReadTx, _context: Context, node: Node, event: NodeEvent) -> tupl
         )
     if event.kind == REFUSAL:
         return chat, ChatReply(texts.say("Your request to follow {feed} was refused.", feed=feed))
+    # Other events report a new state: only the subscriber is told, and only of what arrives by chat.
     rows = chat_subscriptions(tx, node.node_no, event.to)
     if event.to != notice.jid or all(row.node_text != notice.node_text for row in rows):
         return None
@@ -92,7 +93,7 @@ async def _answer(c: Conversation, rest: str, *, allow: bool) -> str:
     try:
         await c.ask(AnswerAuthorization(c.actor, c.service, feed, person, "", allow), EmptyResult)
     except FeedError as error:
-        if error.condition is Condition.INVALID_JID:
+        if error.condition is Condition.INVALID_JID:  # the person mistyped the address: the usage helps more
             raise UsageError from error
         if error.condition is not Condition.NOT_SUBSCRIBED:
             raise

@@ -52,7 +52,8 @@ from smartfeeds.texts import ENGLISH, N_, Texts, choose_language
 
 BODY_CHARACTERS = 10_000  # a longer answer is cut; no command needs that much
 BURST = 20  # messages that one person may send at once
-DOMAIN_SHARE = 100  # the rate of a whole domain, in rates of one person
+# The rate of a whole domain, in rates of one person: whoever runs a server can write from any number of addresses.
+DOMAIN_SHARE = 100
 # Answers to unknown words: a person makes few such mistakes, a program that answers the bot makes nothing else.
 UNKNOWN = Rate(per_s=1 / 300, burst=5)
 _FAULT = N_("The service failed. Its log has the details.")
@@ -156,7 +157,7 @@ class Bot:
         try:
             answer = await run_command(conversation)
         except Exception as error:
-            # The router logs the error. The person learns only that there was one.
+            # Any error, because the person waits for an answer. It learns only that there was one; the router logs it.
             text = _UNAVAILABLE if isinstance(error, StoreError) else _FAULT
             self._answer(conversation, ChatReply(conversation.say(text)))
             raise
@@ -196,13 +197,14 @@ class Bot:
             self.rooms.note_own(message)
             return None
         text, claim = addressed_text(message.text, nick), self.rooms.claimed_author(occupant)
-        # Another occupant may have the nick when the proof has arrived.
+        # Another occupant may have the nick when the proof has arrived. So the right must hold before and after it.
         is_manager = self.rooms.is_manager(occupant)
         reply_to, reacts_to = self._item_id(room, message.reply_to), self._item_id(room, message.reacts_to)
         if message.history or (text is None and not (claim is not None and (reply_to or reacts_to))):
             return None
         if not await self.rooms.listens_to(occupant) or not self._limits.admit(room):
             return None
+        # After the rate: a proof asks two servers.
         author = claim if claim is not None and await self.rooms.is_believed(room, claim) else None
         if text is None and author is None:
             return None

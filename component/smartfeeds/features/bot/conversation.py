@@ -159,6 +159,7 @@ class Conversation:
 
     async def remember_language(self) -> None:
         """Stores the language of the conversation, so that deliveries use it. Raises StoreError."""
+        # Twice: most messages need no write, and another message may have stored a language since this one was read.
         if not self.settings.language:
             await self.save(lambda one: replace(one, language=one.language or self.texts.language))
 

@@ -55,8 +55,9 @@ ITEMS = 20  # of one message: as many as a person reads in one piece
 SINGLE = 3  # up to so many items come as messages of their own, to which people can reply
 # A person may be away for weeks. The service gives up after a month, and the person resumes by writing to the bot.
 GIVE_UP_S = 30 * 86_400.0
+# Long waits delay nobody who is back: a message or a presence of the recipient starts an attempt (`take_failed`).
 BACKOFF = Backoff(first_s=30.0, longest_s=3_600.0)
-ANSWER_S = 30.0
+ANSWER_S = 30.0  # for the response to the ping; without it the batch is sent again with the same ids
 # While a person is known to be away, items are collected for so long and come in one message. A longer wait would keep
 # news from people whose phone is woken by messages that their server stores (XEP-0357).
 AWAY_US = 3_600 * US_PER_S
@@ -151,6 +152,8 @@ def read_batch(
     note_damaged(context, node, news)
     items = tuple(item for item in news if _is_sent(tx, node, item, jid, rows))
     chat = chat_rows.chat(tx, consumer.target) or ChatRow(consumer.target)
+    # Items of a batch that was sent without a known outcome keep its form and its ids, so that clients recognise them.
+    # Items edited since then have a later key: they come with the next batch.
     former = tx.batch(consumer)
     repeated = tuple(item for item in items if former is not None and item.modified_us <= former.end_us)
     if former is not None and repeated:
@@ -163,6 +166,7 @@ def read_batch(
 
 def _store_batch(tx: WriteTx, _context: Context, consumer: Consumer, batch: ChatBatch) -> None:
     """Stores a batch with the mark that it begins at, because marks are stored some time after the delivery."""
+    # Without a mark the consumer was removed after the batch was read, and must not come back.
     if tx.mark(consumer.node_no, Order.MODIFIED, consumer.name) is not None:
         tx.set_mark(consumer.node_no, Order.MODIFIED, consumer.name, batch.start)
         tx.put_batch(consumer, batch.sent)
@@ -248,7 +252,7 @@ class ChatSender:
 
     def note_error(self, sender: Jid, message_id: str, condition: str) -> None:
         """Records the error response to a message in flight."""
-        node_no = int(message_id.split("-")[1])
+        node_no = int(message_id.split("-")[1])  # `is_message_id` has checked the form
         key = (sender.bare_text, node_no)
         if key in self._errors:
             self._errors[key] = condition or "undefined-condition"

@@ -21,6 +21,7 @@ from smartfeeds.sync.moves import MoveStep
 from smartfeeds.texts import N_
 
 LISTED = 40  # lines of one answer
+# 16 million codes. In an outline of 1,000 items two share a code with a chance of 3 %; `move` refuses such a code.
 _CODE_DIGITS = 6
 _DEEPEST = 8  # a phone has no room for more
 # The words for a step, those of buttons first.

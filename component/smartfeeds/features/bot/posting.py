@@ -58,6 +58,7 @@ async def edit(c: Conversation, rest: str) -> ChatReply:
     item = await _newest_own(c, feed)
     former = parse_stored(item.payload)
     entry = _edited(c, text, former) if former.tag == atom.ENTRY else await _entry(c, feed, text)
+    # Without the precondition, an edit from elsewhere between the read and this write would be lost.
     await _publish(c, feed, item.id, entry, ItemPrecondition(frozenset({item_tag(item)})))
     return ChatReply(c.say("Changed in {feed}.", feed=cut(feed, NAME_CHARACTERS)))
 
@@ -98,6 +99,7 @@ async def react(c: Conversation) -> ChatReply:
     try:
         await c.ask(Retract(c.actor, c.service, comments, item_id, notify=True), EmptyResult)
     except FeedError as error:
+        # A reaction that was no like, or a like that is gone, leaves nothing to take back.
         if error.condition is not Condition.ITEM_NOT_FOUND:
             raise
     return ChatReply("")

@@ -30,6 +30,7 @@ FEEDS = 200  # followed feeds in which one command looks for items: some 0.3 s
 async def list_feeds(c: Conversation, rest: str) -> ChatReply:
     """Lists the feeds that the user may see, page by page."""
     number = _number(rest, 1, 10_000) if rest else 1
+    # One feed more than is shown tells whether another page follows.
     page = ResultSetRequest(max=str(PAGE + 1), index=str((number - 1) * PAGE))
     nodes = (await c.ask(GetNodes(c.actor, c.service, page), NodeList)).nodes
     if not nodes:
@@ -219,6 +220,7 @@ async def _newest_if_readable(c: Conversation, name: str | None, count: int) -> 
     try:
         return await pull_newest(c, name, count)
     except FeedError as error:
+        # A list of many feeds goes on without one that is closed. A busy service would refuse the others, too.
         if error.condition is Condition.BUSY:
             raise
         return None

@@ -414,7 +414,7 @@ class Rooms:
     async def _forget(self, room: str) -> None:
         self._rooms.pop(room, None)
         jid = parse_jid(room)
-        assert jid is not None
+        assert jid is not None  # rooms are named by stanzas, settings and rows, all of them checked addresses
         async with self._forgetting:
             consumers = await self._service.write(partial(_forget_room, jid=jid))
         self._events.removed(consumers)
@@ -428,6 +428,7 @@ def _add_own_ids(state: Room, own_ids: dict[str, str]) -> None:
 
 def _site(domain: str) -> str:
     """The domain of the server to which a service for rooms belongs."""
+    # Below a public suffix such as co.uk all servers count as one site: the limit is then stricter, never laxer.
     return ".".join(domain.split(".")[-2:])
 
 

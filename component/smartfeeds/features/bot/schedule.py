@@ -36,6 +36,7 @@ def format_minute(minute: int) -> str:
     return f"{minute // 60:02d}:{minute % 60:02d}"
 
 
+# The standard library searches the folders of the time zones at each call. A new zone needs a restart.
 @lru_cache(1)
 def _zones() -> dict[str, str]:
     return {name.casefold(): name for name in available_timezones()}
@@ -64,7 +65,7 @@ def _next_digest_us(digest: Digest, zone: ZoneInfo, after_us: int) -> int:
         time_us = _at(datetime(date.year, date.month, date.day, tzinfo=zone), digest.minute)
         if time_us > after_us and digest.weekday in (DAILY, date.weekday()):
             return time_us
-    raise AssertionError("a week has every weekday")
+    raise AssertionError("nine days have every weekday")
 
 
 def _end_of_quiet_us(quiet: QuietHours, zone: ZoneInfo, time_us: int) -> int:

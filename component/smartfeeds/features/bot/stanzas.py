@@ -35,7 +35,7 @@ _INVITE, _PASSWORD, _ITEM, _STATUS, _DESTROY = (
     ns.tag(ns.MUC_USER, name) for name in ("invite", "password", "item", "status", "destroy")
 )
 _ID_CHARACTERS = 512  # a longer id is not repeated in a receipt
-_REACTIONS_READ = 8
+_REACTIONS_READ = 8  # of a message: people choose a few, and `posting.react` only searches them for a like
 HISTORY = 50  # messages that a room repeats when the bot enters
 
 
@@ -142,7 +142,8 @@ def _text_of(element: Element) -> str:
         if fallback.get("for") != ns.REPLY or part is None:
             continue
         start, end = part.get("start", ""), part.get("end", "")
-        # str.isdecimal also accepts digits of other scripts, and int reads them as well.
+        # str.isdecimal also accepts digits of other scripts, and int reads them as well. The length is bounded, because
+        # int rejects numbers of more than 4,300 digits.
         if start.isdecimal() and end.isdecimal() and len(start) < 10 and len(end) < 10:
             return text[: int(start)] + text[max(int(start), int(end)) :]
         return text if start or end else ""

@@ -51,6 +51,7 @@ def remove(name: str, config: Path | None, *, allow: bool) -> None:
 @json_option
 def list_entries(config: Path | None, *, as_json: bool) -> None:
     """List both lists. Erased persons with a lasting block are counted only."""
+    # B023: `read_offline` has called the function when it returns, so `kind` is still the one of this turn.
     lists = {kind: read_offline(config, lambda tx, _: read_list(tx, kind)) for kind in ListKind}  # noqa: B023
     rows = [{"list": kind.value, "name": name} for kind, entries in lists.items() for name in entries.names]
     nameless = sum(entries.nameless for entries in lists.values())

@@ -79,6 +79,7 @@ def export(jid: str, output: Path, config: Path | None) -> None:
 
 async def _export(service: FeedService, person: Person, output: Path) -> bool:
     """Writes the file. Returns whether it contains data of the person."""
+    # Each part is a read of its own, and waits on disk: a person may have a million items.
     has_data = False
     with spooled_pieces() as items, spooled_pieces() as entries, spooled_pieces() as versions:
         after_no: int | None = 0

@@ -128,7 +128,7 @@ def continue_erasure(tx: WriteTx, context: Context, jid: str) -> ErasureSteps | 
 
 def _continued(tx: WriteTx, context: Context, jid: str) -> ErasureSteps:
     job = continue_erasure(tx, context, jid)
-    assert job is not None
+    assert job is not None  # the step before has stored the job, and jobs are never removed
     return job
 
 
@@ -183,6 +183,7 @@ def _next_phase(job: Erasure) -> Erasure:
 def _settle_node(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
     """Deletes or transfers the next node that only the person owns (OPS-024)."""
     node = next(iter(sole_nodes(tx, person.jid)), None)
+    # Without a choice there was no such node when the job began (`begin_erasure`).
     if node is None or not job.settings.nodes:
         return _next_phase(job)
     if job.settings.nodes == DELETE_NODES:
@@ -215,6 +216,7 @@ def _remove_records(tx: WriteTx, context: Context, job: Erasure, person: Person)
     rows = privacy_rows.person_rows(tx, context.hooks.personal_data, person)
     tables = Counter(row.table.name for row in rows)
     privacy_rows.remove_rows(tx, rows)
+    # `remove_counts` reads the sums of the counts, which another process must not change meanwhile.
     tx.lock_quotas(person.jid)
     tx.remove_counts(person.jid)
     job = _counted(job, affiliations=len(node_nos), nodes_created=len(created_nos), **tables)

@@ -53,6 +53,7 @@ def _erase_generic(tx: WriteTx, context: Context, node: Node, item: Item, person
     payload = tombstone(item_id, next_key(node.last_modified_us, context.now_us), b"")
     notify = node.options.notify_retract
     stored = _store(tx, context, node, item, ItemState(payload, deleted=True, notify=notify), NOBODY)
+    # Features keep data of the items of generic nodes, such as attachments.
     for note in context.hooks.item_erased:
         note(tx, context, node, item)
     return stored

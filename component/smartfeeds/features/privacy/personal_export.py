@@ -20,7 +20,7 @@ from smartfeeds.service.syncing import read_shared, shared_payload, sync_of
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.record import Version
 
-ITEM_CHUNK: Final = 200
+ITEM_CHUNK: Final = 200  # of one read, so that a read transaction stays short
 _FEED_HEAD: Final = b'<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
 _README: Final = """\
 The data of {jid} at the publish-subscribe service {domain}, on {date}.

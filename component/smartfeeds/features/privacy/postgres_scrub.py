@@ -20,7 +20,7 @@ from smartfeeds.store.postgres_session import connect
 
 # Works of a running service wait meanwhile. They wait for a lock for 20 s (`postgres_session`).
 _LOCK_MS: Final = 5_000
-_LOCKED: Final = "55P03"
+_LOCKED: Final = "55P03"  # lock_not_available (PostgreSQL manual, appendix A)
 _PAUSE_S: Final = 0.05
 _TABLES: Final = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
 _SAMPLED: Final = """
@@ -124,8 +124,9 @@ def _outlive_letters(connection: _Connection, busy_s: float) -> bool:
 
 def _outlive_snapshots(connection: _Connection, busy_s: float) -> bool:
     """Waits until no snapshot is older than now. Returns False if one remains."""
+    # Takes a transaction id now. A snapshot with an older id may see rows that were deleted before this function ran.
     own = connection.execute("SELECT pg_current_xact_id()::xid::text").fetchone()
-    assert own is not None
+    assert own is not None  # a SELECT without FROM has one row
     until_s = time.monotonic() + busy_s
     while _number(connection, _OLD_SNAPSHOTS, own=own[0]):
         if time.monotonic() > until_s:

@@ -108,7 +108,7 @@ def _rows_with(tx: ReadTx, data: PersonalData, use: JidUse, person: Person) -> l
 
 
 def _naming(tx: ReadTx, person: Person, table: PersonalTable, column: str) -> list[PersonRow]:
-    width = table.key.count(",") + 1
+    width = table.key.count(",") + 1  # `key` is a list of columns, as SQL writes it
     params: Row = ()
     statement = f"SELECT {table.key}, {column} FROM {table.name}"
     if person.hint and (table.name, column) not in _BYTES:

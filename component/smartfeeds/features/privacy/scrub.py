@@ -16,7 +16,7 @@ from smartfeeds.store.sqlite_engine import DATABASE_ERRORS, store_error
 
 # VACUUM writes about 100 MB/s, and the writes of a running service fail after 5 s.
 MAX_LIVE_BYTES: Final = 256 * 1024 * 1024
-BUSY_S: Final = 30.0
+BUSY_S: Final = 30.0  # for readers of other processes: an export or a backup may take longer, then BUSY is the result
 _PAUSE_S: Final = 0.05
 
 

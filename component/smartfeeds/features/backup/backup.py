@@ -27,7 +27,7 @@ def copy_database(
     try:
         for suffix in ("", "-journal"):  # of a copy that was killed
             part.with_name(part.name + suffix).unlink(missing_ok=True)
-        make_private(part)
+        make_private(part)  # before SQLite writes to it: the database has tokens and closed feeds
         part.open("ab").close()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -35,10 +35,12 @@ def copy_database(
     try:
         address = f"{source.absolute().as_uri()}?{mode}"
         with closing(sqlite3.connect(address, uri=True)) as original, closing(sqlite3.connect(part)) as copy:
-            # The snapshot lasts to the end. Without it every write by another process would restart the copy.
+            # The snapshot lasts to the end. Without it every write by another process would restart the copy. BEGIN
+            # alone takes none: the first read does.
             original.execute("BEGIN")
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
             original.backup(copy, pages=PAGES_A_STEP, progress=_progress_call(on_progress))
+        # After the copy is on disk, so that a file with the name of a backup is always whole.
         part.rename(target)
         sync_folder(target.parent)
     except DATABASE_ERRORS as error:

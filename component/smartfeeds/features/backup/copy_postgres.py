@@ -157,7 +157,7 @@ class PostgresCopy:
         with self._connection.transaction():
             for block in tables:
                 self._connection.execute(block.encode())
-            self._connection.execute("DELETE FROM tally")
+            self._connection.execute("DELETE FROM tally")  # the rows of an empty database; those of the source follow
             self._connection.execute("INSERT INTO alembic_version (version_num) VALUES (%s)", (marker,))
 
     def last_key(self, table: TableShape) -> Row | None:

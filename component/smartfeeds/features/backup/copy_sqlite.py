@@ -111,7 +111,7 @@ class SqliteCopy:
         with self._transaction():
             for statement in tables:
                 self._connection.execute(statement)
-            self._connection.execute("DELETE FROM tally")
+            self._connection.execute("DELETE FROM tally")  # the rows of an empty database; those of the source follow
             self._connection.execute("INSERT INTO alembic_version (version_num) VALUES (?)", (marker,))
 
     def last_key(self, table: TableShape) -> Row | None:

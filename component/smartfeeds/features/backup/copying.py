@@ -14,7 +14,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.features.backup.digests import RowsHash, TableDigest
 from smartfeeds.store.engine import Row
 
-CHUNK_ROWS = 5_000
+CHUNK_ROWS = 5_000  # of one transaction: an interrupted copy loses at most one chunk
 CHUNK_BYTES = 8_000_000  # of texts and payloads: the memory of a copy does not depend on the sizes of rows
 # Receives what is done, the number of rows so far, and their total.
 Progress = Callable[[str, int, int], None]
@@ -92,6 +92,7 @@ def copy_store(
                 "changed between two runs: remove the target and copy again"
             )
         digests.append(actual)
+    # Last: until then the database has the version of an unfinished copy, and no service opens it.
     target.finish(source.sequences())
     return digests
 

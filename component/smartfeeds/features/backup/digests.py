@@ -12,6 +12,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 
 _ENCODERS: Mapping[type, Callable[[object], bytes]] = {
+    # The key is the type of the value, which mypy cannot know. `float.hex` is exact.
     int: lambda value: b"i%d;" % value,  # type: ignore[str-format]
     str: lambda value: _sized(b"s", str(value).encode()),
     bytes: lambda value: _sized(b"b", value),  # type: ignore[arg-type]

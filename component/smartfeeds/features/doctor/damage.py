@@ -35,7 +35,7 @@ def damaged_rows(read: Callable[[str], Iterable[Row]], readers: Iterable[RowRead
     for table, name, columns, convert in readers:
         for text, *row in read(f"SELECT {name}, {columns} FROM {table.name}"):  # noqa: S608 - names of columns
             try:
-                convert(tuple(row))
+                convert(tuple(row))  # only the error is of interest: it is the one that leaves the row out of lists
             except DAMAGES:
                 yield DamagedRow(table.name, without_forbidden(str(text)))
 
@@ -55,6 +55,7 @@ def damaged_items(rows: Iterable[Row]) -> list[DamagedItem]:
 def _is_xml(payload: bytes) -> bool:
     """Returns whether a payload is well-formed. An item of a generic node may have none."""
     try:
+        # expat builds no tree, and this reads every item of a database.
         expat.ParserCreate(namespace_separator=" ").Parse(payload or b"<x/>", True)
     except expat.ExpatError:
         return False

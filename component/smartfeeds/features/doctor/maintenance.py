@@ -23,6 +23,7 @@ def oldest_program(path: Path) -> str | None:
 def is_sound(path: Path) -> bool:
     """Returns whether SQLite's quick check finds no damage."""
     with reading(path) as connection:
+        # More checks of each page as it is read (SQLite, PRAGMA cell_size_check).
         connection.execute("PRAGMA cell_size_check = ON")
         rows: list[tuple[str]] = connection.execute("PRAGMA quick_check(1)").fetchall()
         return rows == [("ok",)]
@@ -52,6 +53,7 @@ def check_writable(path: Path) -> None:
         return
     try:
         with closing(sqlite3.connect(path, isolation_level=None, timeout=BUSY_S)) as connection:
+            # The lock for writing needs the permissions of a write, and leaves the file unchanged.
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
     except DATABASE_ERRORS as error:

@@ -25,7 +25,7 @@ from smartfeeds.net.fetch import FetchError, FetchLimits
 
 CONNECT_S: Final = 5.0  # for a connection, and for each answer
 SERVER_PORT: Final = 5269  # of a domain without SRV records
-_READ_BYTES: Final = 65_536
+_READ_BYTES: Final = 65_536  # features and errors of servers have a few kB; another service may send without end
 _STREAM_NAMESPACE: Final = re.compile(rb"""<stream:stream\b[^>]*\sxmlns=["']jabber:([a-z:]+)["']""")
 _ERROR: Final = re.compile(rb"<stream:error><([a-z-]+)")
 _NO_RECORD: Final = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND})
@@ -158,6 +158,7 @@ async def _check_server(domain: str, server: ServerAddress, address: str, tls: s
                 return S2S.fix(f"{where}: no TLS is offered", "configure a certificate for this name in the server")
             writer.write(b"<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
             await _read_until(reader, b"<proceed", b"<failure")
+            # The name is that of the domain, not of the host: an SRV record is not authentic (RFC 6120 section 13.7.2).
             await writer.start_tls(tls, server_hostname=domain)
             return S2S.ok(f"{where}: the server serves it with a valid certificate")
     except ssl.SSLCertVerificationError as error:
@@ -191,7 +192,7 @@ async def _connection(host: str, port: int) -> AsyncIterator[tuple[asyncio.Strea
     try:
         yield reader, writer
     finally:
-        writer.transport.abort()
+        writer.transport.abort()  # an orderly end would wait for the other side, which may be silent
 
 
 async def _opened(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kind: str, domain: str) -> bytes:
@@ -217,7 +218,7 @@ async def check_base_url(http: HttpSettings, *, served: bool) -> Finding:
     """Check whether http.base_url leads to this service. The check answers at http.listen itself, except if another
     process `served` there: then the health check of that process must answer.
     """
-    token = "ok" if served else secrets.token_urlsafe(16)
+    token = "ok" if served else secrets.token_urlsafe(16)  # another web server cannot guess the token
     address = f"{http.base_url}/healthz"
     wrong_service = _BASE_URL.fix(
         f"{address} answers, but not from this service",

@@ -121,6 +121,7 @@ def _connect(address: StoreAddress) -> psycopg.Connection[tuple[Any, ...]]:
 def _is_shared(first: psycopg.Connection[tuple[Any, ...]], second: psycopg.Connection[tuple[Any, ...]]) -> bool:
     """Whether two clients use one connection of the server in turns: then locks of a session protect nothing."""
     process = _row(first, "SELECT pg_backend_pid()")
+    # The first connection is idle now, so a pooler of transactions gives its process to the second one.
     with second.transaction():
         return _row(second, "SELECT pg_backend_pid()") == process
 
@@ -134,5 +135,5 @@ def _text_of(connection: psycopg.Connection[tuple[Any, ...]], table: str, column
 
 def _row(connection: psycopg.Connection[tuple[Any, ...]], query: str) -> tuple[Any, ...]:
     row = connection.execute(query.encode()).fetchone()
-    assert row is not None
+    assert row is not None  # the queries select expressions, without FROM
     return row

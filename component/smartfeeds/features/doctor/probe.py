@@ -34,7 +34,7 @@ from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import ADVICE
 
-ANSWER_S: Final = 10.0
+ANSWER_S: Final = 10.0  # for one request; servers answer these within milliseconds
 # The default limit of Prosody, 512 KiB, is between 520,000 and 600,000.
 SIZES_BYTES: Final = (65_536, 131_072, 262_144, 400_000, 520_000, 600_000, 1_000_000, 2_000_000)
 DISK_BYTES: Final = 256 * 1024 * 1024  # room for the WAL file and its checkpoint
@@ -80,6 +80,7 @@ class Probe(ComponentStream):
         self._waiting[stanza_id] = answer
         start = f"<iq type='{kind}' id='{stanza_id}' from='{attribute(self.domain)}' to='{attribute(to)}'>"
         self.outbox.reply(f"{start}{payload}</iq>".encode())
+        # A server that rejects the stanza ends the link, and then no response comes.
         down = asyncio.ensure_future(self.wait_closed())
         try:
             await asyncio.wait((answer, down), timeout=ANSWER_S, return_when=asyncio.FIRST_COMPLETED)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OLDEST: Final = 140_000  # the first version with idle_session_timeout, which ends the locks of a process that hangs
 CONNECTIONS: Final = 12  # of one process: 10 readers, a writer, and the one for locks and notices
-CLOCK_S: Final = 1.0
+CLOCK_S: Final = 1.0  # above half a round trip, by which the measurement may be wrong
 _STORE, _SERVER, _DURABLE, _STANDBYS = map(Check, ("store", "database server", "durability", "standbys"))
 _POOLING, _CLOCK, _VACUUM, _CONNECTIONS = map(Check, ("pooling", "database clock", "autovacuum", "connections"))
 

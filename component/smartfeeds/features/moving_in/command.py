@@ -53,7 +53,7 @@ _DOCUMENT_ONLY: Final = ("sync", "own", "lenient", "base", "allow_private")
 def with_from(command: click.Command) -> click.Command:
     """Return the command `import` with the option `--from` and those that go with it."""
     read_document = command.callback
-    assert read_document is not None
+    assert read_document is not None  # click leaves it open; the command of the kernel has a function
 
     def run(
         source: Path | str,

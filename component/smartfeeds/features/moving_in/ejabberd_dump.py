@@ -87,6 +87,7 @@ class _Record(NamedTuple):
         """The values. Raises FeedError if the record cannot be read."""
         values = parse_term(self.data)
         assert isinstance(values, tuple)  # `term_name` has read the beginning of a tuple
+        # A record of another length gets no error here: it lacks a field, so its caller reports an unknown form.
         return dict(zip(self.attributes, values[1:], strict=False))
 
     def fields_before(self, attribute: str) -> tuple[Fields, int]:
@@ -238,7 +239,7 @@ def _items(files: Sequence[Path], nodes: Mapping[int, _Node], strays: list[Moved
     stored = {number for number, node in nodes.items() if persists_items(read_options(_pairs(node.options))[0])}
     for record in _records(files, (_ITEM,)):
         number = _ITEM_NODE.match(record.data)
-        # Most items of a server may belong to nodes of users, and reading them would take most of the time.
+        # Most items of a server may belong to nodes of users; reading their fields would take most of the time.
         if number is not None and int(number[1]) not in stored:
             continue
         try:

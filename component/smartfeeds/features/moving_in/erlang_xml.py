@@ -98,6 +98,7 @@ def _tags(head: bytes) -> tuple[bytes, bytes]:
     return b"".join((*pieces, b">")), b"</%b>" % name
 
 
+# At most about 1 MB, because longer heads are not remembered.
 _remembered_tags = lru_cache(maxsize=1_000)(_tags)
 
 

@@ -74,6 +74,7 @@ def _open_sqlite(path: Path) -> Iterator[ForeignRows]:
 
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
+        # The generators that read may run in another thread than this one, but never in two at once.
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise DocumentError(f"cannot open {path}: {error}") from None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from smartfeeds.errors import DocumentError
 from smartfeeds.features.moving_in.moved import MovedItem
 
-_CACHE_KIB = 65_536
+_CACHE_KIB = 65_536  # of memory; the rest of the file is on disk, however many items there are
 NumberedItem = tuple[int, MovedItem]  # the number of the node, the item
 
 
@@ -66,6 +66,7 @@ def temporary_items() -> Iterator[ItemFile]:
     # An empty name is a file that SQLite removes. A thread that imports may not be the thread that opened it.
     connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     with contextlib.closing(connection):
+        # After a crash the file is gone, so nothing in it needs a journal or a sync.
         for pragma in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
             connection.execute(f"PRAGMA {pragma}")
         connection.execute(

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from smartfeeds.errors import DocumentFormatError
 
 MAX_DEPTH: Final = 512  # tables in tables: an element of a payload takes two of them
+# An item arrived in a stanza, for which the default limits of Prosody are 512 KiB and less.
 MAX_VALUE_BYTES: Final = 16 * 1024 * 1024
 Buffer = bytes | memoryview
 
@@ -188,6 +189,7 @@ def _read_fields(data: bytes) -> "dict[LuaKey, LuaValue]":
     }
 
 
+# At most about 1 MB, because longer data is not remembered.
 _remembered_fields = lru_cache(maxsize=1_000)(_read_fields)
 
 

@@ -120,6 +120,7 @@ class ItemSpool:
 
         A folder with two dumps of one table has every id twice, so one problem names them all.
         """
+        # Only items with equal hashes are read from the spool again; other ids that share a hash differ there.
         repeated = {value for value, following in pairwise(sorted(self._hashes)) if value == following}
         newest: dict[str, int] = {}
         for place, value in enumerate(self._hashes):

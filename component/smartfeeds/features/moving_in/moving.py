@@ -179,6 +179,7 @@ class _Move:
                 try:
                     second = next(batches, None)
                 finally:
+                    # Also if the source cannot be read further: the write must end before the store is closed.
                     added += await writing
             await self.service.write(lambda tx, context: self._reveal(tx, context, node))
         self._count(None, ImportCounts(added=added))
@@ -314,6 +315,7 @@ class _Move:
             return 0
         ids = {item.id for item in self.items.in_modified_order()} | self.items.refused_ids
         after, count = None, 0
+        # B023: the read has called the function before `after` changes.
         while items := await self.service.read(
             lambda tx, _context: tx.slice(node.node_no, Slice(BARE, CHUNK, after=after))  # noqa: B023
         ):

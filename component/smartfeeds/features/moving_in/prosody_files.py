@@ -43,7 +43,7 @@ _BLANK_REST: Final = re.compile(rb"\s*+\Z")
 _ITEM_END: Final = re.compile(rb"\s*\)\s*;?\s*")
 # Every line end in a string stands behind a backslash, so this is the start of an item and never a part of a payload.
 _NEXT_ITEM: Final = re.compile(rb"(?<!\\)\nitem\(")
-_MAX_NODE_BYTES: Final = 64 * 1024 * 1024
+_MAX_NODE_BYTES: Final = 64 * 1024 * 1024  # a node is in memory as a whole, unlike its items
 # Bytes behind the beginnings of later items that damaged items may read in all. In a crafted list every item could read
 # all that follow it: 100 kB would take a minute.
 _REREAD_BYTES: Final = 32 * 1024 * 1024

@@ -58,7 +58,7 @@ def _value(kind: str, value: object) -> Plain:
     if kind != "json":
         return text
     try:
-        return json.loads(text)  # type: ignore[no-any-return]
+        return json.loads(text)  # type: ignore[no-any-return]  # `Plain` has every value of JSON
     except (ValueError, RecursionError):
         return False
 

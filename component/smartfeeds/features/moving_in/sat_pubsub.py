@@ -22,6 +22,7 @@ from smartfeeds.features.moving_in.moved import (
 from smartfeeds.formats.xml import strict_parser
 from smartfeeds.xml_names import parse_xml
 
+# The tables and columns that are read here are the same in all versions between these (IMP-046).
 OLDEST_VERSION: Final = 5
 NEWEST_VERSION: Final = 10
 _VERSION: Final = "SELECT value FROM metadata WHERE key = 'version'"

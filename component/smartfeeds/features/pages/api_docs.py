@@ -81,7 +81,8 @@ class ApiDocs:
 
     def __init__(self, content: Callable[[], Mapping[str, Any]]) -> None:
         self._content = content
-        # A page takes some milliseconds. Its text depends on the language, the theme and the address of the site.
+        # A page takes some milliseconds. It depends on the frame, of which readers without a session have few, and on
+        # the address of the site.
         self._page = lru_cache(16)(self._render)
 
     async def get(self, call: HttpCall) -> Reply:

@@ -19,6 +19,7 @@ from smartfeeds.http.negotiation import OF_ENTRY
 from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import ItemShown
 
+# Whoever may publish chooses the numbers of files and links of an entry.
 _MAX_FILES = 20
 _MAX_LINKS = 10
 _TITLE_CHARACTERS = 80

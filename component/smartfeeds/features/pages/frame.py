@@ -152,6 +152,7 @@ def _with(path: str, name: str, value: str) -> str:
     return f"{path}?{name}={quote(value, safe='')}"
 
 
+# One for each language of `texts.LANGUAGES`, with its compiled templates.
 @lru_cache(16)
 def _environment(language: str) -> "Environment":
     """The templates in one language."""
@@ -170,6 +171,7 @@ def _environment(language: str) -> "Environment":
         extensions=["jinja2.ext.i18n"],
     )
     environment.policies["ext.i18n.trimmed"] = True
+    # The extension adds the method, which the types of Jinja do not know.
     environment.install_gettext_translations(translation_of(language), newstyle=True)  # type: ignore[attr-defined]
     wording = Wording(Texts(language))
     environment.filters.update(

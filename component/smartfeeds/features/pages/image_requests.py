@@ -23,7 +23,7 @@ from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.shared_work import SharedWork
 
-MAX_BYTES = 5_000_000
+MAX_BYTES = 5_000_000  # of one image, which is in memory as a whole; three of this size fill the cache
 CACHE_BYTES = 16 * 1024 * 1024  # browsers cache the images as well
 # Browsers ask again after a day. A failure is tried again after five minutes, not for each reader.
 STORED_S, FAILED_S = 86_400, 300
@@ -65,7 +65,7 @@ class Images:
         self.links = links
         self._fetch = fetch
         self._now_us = now_us
-        self._shared = SharedWork(self._load)
+        self._shared = SharedWork(self._load)  # readers of one page ask for its images at once
         # The response to an address, None after a failure, and the time when it is loaded again.
         self._cache: ByteCache[str, tuple[Reply | None, int]] = ByteCache(CACHE_BYTES)
 

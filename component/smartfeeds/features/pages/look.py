@@ -32,6 +32,7 @@ class ImageLinks:
 
     def digest(self, address: str) -> str:
         """Returns the digest that belongs to an address."""
+        # 128 bits: nobody can guess the digest of an address that no page has.
         return hmac.digest(self.key, address.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:32]
 
 

@@ -26,7 +26,7 @@ from smartfeeds.service.requests import Published
 from smartfeeds.sync.moves import MoveStep
 from smartfeeds.texts import N_
 
-MOST_LINES = 1_000
+MOST_LINES = 1_000  # each with a form of four buttons
 # What the buttons show and are called.
 _BUTTONS = (
     (MoveStep.UP, "\u2191", N_("Move up")),

@@ -22,7 +22,7 @@ from smartfeeds.http.negotiation import ATOM
 from smartfeeds.service.discovery import ChangedNodes
 
 CACHE_BYTES = 2 * 1024 * 1024
-TITLE = 160
+TITLE = 160  # characters of a title on a card
 # Of a text that is longer than this only the beginning is read, unless a search found words below it: cards show
 # little of the text, and reading one with many tags takes 50 ms.
 READ_CHARACTERS = 16_384

@@ -104,6 +104,7 @@ def harmless_html(html: str) -> str:
 
 def _beginning(value: str, limits: TextLimits) -> tuple[str, bool]:
     """The beginning of HTML up to the limits, and whether it was cut."""
+    # Tags without meaning do not count. The part that is searched for them is bounded, too.
     most = 4 * limits.characters
     bare = _BARE.sub("", value[:most])
     end = next((match.start() for match in islice(re.finditer("<", bare), limits.tags, None)), len(bare))

@@ -29,7 +29,7 @@ class SiteSettings(SettingsSection):
 
     def read_logo(self) -> bytes:
         """Returns the content of the logo. Raises ValueError if the file cannot be read."""
-        assert self.logo is not None
+        assert self.logo is not None  # the callers have checked it
         try:
             return self.logo.read_bytes()
         except OSError as error:

@@ -12,7 +12,7 @@ from smartfeeds.features.pages.hashed_files import HashedFile, hashed_file
 
 Colour = tuple[int, int, int]
 
-CONTRAST: Final = 4.5
+CONTRAST: Final = 4.5  # for text of ordinary size
 _BLACK: Final = (0, 0, 0)
 _WHITE: Final = (255, 255, 255)
 # The grounds of style.css on which the accent colour occurs: --ground, --sheet and --code. The first is the ink on the

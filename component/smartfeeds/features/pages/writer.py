@@ -37,6 +37,7 @@ class HtmlWriter:
         self._domain = domain
         self._linked = forms.linked
         self._feeds = FeedPageWriter(domain, forms.linked)
+        # By the entity tag, which changes with everything on the page, and whether the feed is public.
         self._entries: ByteCache[tuple[str, bool], Reply] = ByteCache(CACHE_BYTES)
 
     def offered(self, forms: tuple[Representation, ...]) -> tuple[Representation, ...]:
@@ -49,7 +50,7 @@ class HtmlWriter:
 
     def feed(self, frame: Hashable, answer: FeedPage, place: PageAddress) -> bytes:
         """A page of a feed."""
-        assert isinstance(frame, Frame)
+        assert isinstance(frame, Frame)  # the kernel passes on what `frame` has returned, as the key of its cache
         return self._feeds.feed(frame, answer, place)
 
     async def entry(self, call: HttpCall, answer: ItemShown, *, public: bool) -> Reply:

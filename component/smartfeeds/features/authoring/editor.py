@@ -153,6 +153,8 @@ class Editor:
         fields = await self._rendered(call, form)
         if call.item_id:
             item = await self._item(call)
+            # The fields of the form replace those of this version only. `expected` below covers a change after this
+            # read.
             if item_tag(item) != form.tag:
                 raise FeedError(Condition.PRECONDITION_NOT_MET, "the entry has changed meanwhile")
             root = parse_stored(item.payload)

@@ -13,7 +13,7 @@ from smartfeeds.http.bodies import within
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.multipart import CHUNK_BYTES, chunks_of, next_part, open_parts, part_faults, read_field
 
-MAX_FILES = 20
+MAX_FILES = 20  # of one item, whose page shows as many (`pages.entry_page`)
 
 
 class FormParts(NamedTuple):

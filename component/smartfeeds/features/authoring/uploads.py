@@ -22,7 +22,8 @@ from smartfeeds.service.answers import ask
 from smartfeeds.service.requests import FileShown
 from smartfeeds.store.file_folder import FileFolder, PendingFile
 
-AT_ONCE = 4  # uploads of one user
+# Uploads of one user. Each may be as large as the space that the user has left: the space is counted at the end.
+AT_ONCE = 4
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+\-]{0,126}")
 
 
@@ -99,6 +100,7 @@ class Uploads:
                 size_bytes = await self._write(file, chunks, most_bytes)
                 if not size_bytes:
                     raise FeedError(Condition.BAD_REQUEST, "the file is empty")
+                # The clean-up removes files without rows, so it must not run between the two.
                 async with self._files.lock:
                     request = AddFile(
                         call.actor, self._service, call.name, await file.keep(), name.name, name.media_type

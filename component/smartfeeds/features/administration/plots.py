@@ -7,7 +7,7 @@ from typing import Final
 from smartfeeds.recent import Sample
 from smartfeeds.texts import N_
 
-BARS: Final = 48
+BARS: Final = 48  # half hours of a day
 BAR_US: Final = 30 * 60 * 1_000_000
 WIDTH, HEIGHT = 720, 96  # of the bars, in the units of the picture
 _STEP: Final = WIDTH // BARS
@@ -63,6 +63,7 @@ def buckets_of(history: Sequence[Sample], now_us: int) -> list[Bucket]:
     first_us = (now_us // BAR_US - BARS + 1) * BAR_US
     parts: list[list[Sample]] = [[] for _ in range(BARS)]
     for sample in history:
+        # A sample has the time of its end, so one at the full half hour belongs to the half hour before.
         place = (sample.time_us - 1 - first_us) // BAR_US
         if 0 <= place < BARS:
             parts[place].append(sample)

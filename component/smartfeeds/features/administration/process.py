@@ -133,7 +133,7 @@ class ServiceOperations:
         self._now_us = now_us
         self._start_us = now_us()
         self._announcing = False
-        # The functions that cancel the tasks of the pending stop.
+        # The functions that cancel the tasks of the pending stop. Its announcement ends with it: it would be untrue.
         self._pending_stop: list[Callable[[], object]] = []
         self._handlers: Mapping[type[Request], Callable[[Any], Awaitable[Answer]]] = {
             GetStatistics: self._statistics,

@@ -91,7 +91,7 @@ def _actions(resource: Resource[Any]) -> list[Action]:
 
 
 def _columns(resource: Resource[Any]) -> tuple[Column[Any], ...]:
-    assert resource.table is not None
+    assert resource.table is not None  # `tables_of` leaves out the others; so below
     return resource.pick(resource.table.columns)
 
 

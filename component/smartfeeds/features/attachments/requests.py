@@ -143,7 +143,7 @@ def _node(tx: WriteTx, context: Context, name: str) -> Node:
     if node is not None and governor_of(tx, context, node) is not None:
         return node
     if node is not None:
-        retire(tx, context, node)  # of a former node, and not removed yet
+        retire(tx, context, node)  # of a deleted target of the same name, and not removed yet
     options = NodeOptions.initial(NodeKind.GENERIC, context.policy.options)
     return tx.add_node(Node(0, name, NodeKind.GENERIC, context.policy.domain, context.now_us, options))
 

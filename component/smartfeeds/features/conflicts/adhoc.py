@@ -40,7 +40,7 @@ from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 # These bounds keep a form below the size of a stanza, whatever users write into items.
 LISTED = 25  # items or versions in one form
-_TAGS_BYTES = 8_192
+_TAGS_BYTES = 8_192  # 480 tags, which a client sends back as one field
 _NAME_CHARACTERS = 100
 _TEXT_CHARACTERS = 300
 _TITLE = "Conflicts"

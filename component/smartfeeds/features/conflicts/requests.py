@@ -27,7 +27,7 @@ from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Version
 from smartfeeds.sync.writing import write_item
 
-TAG_DIGITS = 16
+TAG_DIGITS = 16  # 64 bits: two versions of one item do not share a tag by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,7 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
     deleted = choice.deleted.on
     if request.combined is not None:
         payload, deleted = _combined(context, node, item, choice.payload, request.combined), False
+    # FeedSync: None leaves the attribute `deleted` as it was written, absent or false. In SSE None is a restoration.
     changed = shared.dialect.resolve(
         version,
         editor(context, node, publisher),

@@ -45,6 +45,7 @@ class TellingLink(SlixLink):
             self._tell(f"   pull   since {after.removeprefix('cursor:')}: {counted(items, 'item')}")
         return reply
 
+    # The types of slixmpp are not imported here: only `client` knows the library.
     def _on_message(self, stanza: object) -> None:
         headers = {header.get("name"): header.text for header in stanza.xml.iter(f"{{{SHIM}}}header")}  # type: ignore[attr-defined]
         if "LastCursor" in headers:
@@ -89,7 +90,7 @@ class DemoReader:
 
     async def until(self, newest: str) -> None:
         """Returns when the item that was published last is in the mirror and the follower is in step."""
-        assert self.follower is not None
+        assert self.follower is not None  # `begin` was called
         assert self._task is not None
         async with asyncio.timeout(STEP_S):
             while newest not in self.mirror or not self.follower.proof().in_step:

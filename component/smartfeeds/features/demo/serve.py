@@ -43,6 +43,7 @@ FOLDER: Final = ".run"
 ONLINE_S: Final = 60.0
 _SCENE: Final = "scene.json"
 _LABEL: Final = "smartfeeds demo serve"
+# The usual ports of XMPP servers and of the service, each plus 10,000: a server on this machine may have those.
 _CLIENT_PORT, _COMPONENT_PORT, _HTTP_PORT = 15222, 15347, 15280
 
 
@@ -87,7 +88,7 @@ def _make_scene(folder: Path) -> Scene:
         password=secrets.token_urlsafe(9),
         http_port=_free(_HTTP_PORT),
     )
-    (folder / _SCENE).touch(mode=0o600)
+    (folder / _SCENE).touch(mode=0o600)  # before it contains the secrets
     (folder / _SCENE).write_text(json.dumps(asdict(scene)))
     return scene
 

@@ -15,7 +15,7 @@ from smartfeeds.errors import FollowError, LinkError
 from smartfeeds.features.demo.person import DemoUser
 from smartfeeds.local.prosody import Prosody
 
-STEP_S: Final = 60.0
+STEP_S: Final = 60.0  # after this a step has failed
 _RETRY_S: Final = 0.1
 
 Tell = Callable[[str], None]

@@ -35,12 +35,12 @@ NNO = Representation("nno", NNO_TYPE, (NNO_TYPE,))
 # Entries of an NNO document by default, and at most. Only these two sizes are made; `max` takes a part of one of them.
 NEWEST = 100
 NEWEST_MOST = 1_000
-READ_AT_ONCE = 16  # feeds to read concurrently
+READ_AT_ONCE = 16  # feeds to read concurrently; after each such batch the oldest result decides whether to go on
 FIRST_READ = 8  # newest items of a feed that are read at first; each further read fetches twice as many
 READS_OF_FEED = 8  # such reads of one feed: its newest items may all be deleted
 CACHE_BYTES = 4_194_304
 ENTRY_BYTES = 256  # memory of an entry in addition to its address
-CACHE_US = 10 * US_PER_S
+CACHE_US = 10 * US_PER_S  # the age up to which a result is used again: making one may read every feed
 LIST = list_document(NNO, (Parameter("max", WHOLE_NUMBER, "largest number of feeds; for NNO, of entries"),))
 
 
@@ -89,6 +89,7 @@ class NnoLists:
         actor = reader_of(call)
         zipped = takes_gzip(call.header("Accept-Encoding"))
         count = min(parse_number(query.get("max", str(NEWEST)), "max"), NEWEST_MOST)
+        # One at a time: it may read every feed, and who waits often finds the result in the cache.
         async with self._making:
             newest = self._recent(actor)
             if newest is None or newest.count < count:
@@ -145,7 +146,7 @@ class NnoLists:
             if len(entries) >= count or not answer.older or len(items) < len(items_of(answer)):
                 break
             assert answer.page is not None
-            assert answer.page.result_set is not None
+            assert answer.page.result_set is not None  # the request has one
             before, step = answer.page.result_set.first or "", 2 * step
         return entries[:count]
 

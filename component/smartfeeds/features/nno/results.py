@@ -14,7 +14,7 @@ from smartfeeds.formats.xml import parse_stored
 
 T = TypeVar("T")
 
-VERSION: Final = 1
+VERSION: Final = 1  # of this form; results of another version are not read
 
 
 @dataclass(frozen=True, slots=True)

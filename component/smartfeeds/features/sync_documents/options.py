@@ -88,7 +88,7 @@ _EXPORT: Final = (
 def with_sync_import(command: click.Command) -> click.Command:
     """Return the command `import` with the option `--sync` and those that go with it."""
     import_plain = command.callback
-    assert import_plain is not None
+    assert import_plain is not None  # click leaves it open; the command of the kernel has a function
 
     def run(*, sync: bool, own: bool, lenient: bool, **others: Any) -> None:
         if (own or lenient) and not sync:
@@ -104,7 +104,7 @@ def with_sync_import(command: click.Command) -> click.Command:
 def with_sync_export(command: click.Command) -> click.Command:
     """Return the command `export` with the option `--sync` and those that go with it."""
     export_plain = command.callback
-    assert export_plain is not None
+    assert export_plain is not None  # as above
 
     def run(*, sync: bool, since: int | None, complete: str | None, **others: Any) -> None:
         if since is not None and not sync:
@@ -193,6 +193,7 @@ async def _export(
     else:
         view = replace(view, order=Order.MODIFIED)
         window = replace(window, since_us=min(since_us, window.until_us))
+        # Before the items of exactly this time: `--since` includes them.
         sharing, after = window.sharing(complete, sse=is_sse), Edge(window.since_us, -1)
     plan = ExportPlan(located, view, f"{name} to {FORMATS[form].name}", after)
     return await export_view(service, plan, lambda job: write_pieces(_SHARED[form](job, sharing), output))

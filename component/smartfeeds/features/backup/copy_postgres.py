@@ -22,7 +22,7 @@ from smartfeeds.store.schema_blocks import schema_blocks
 _LOCK = int.from_bytes(b"feedcopy")
 # The server releases the lock of a copy only when it has noticed the end of its connection.
 _LOCK_WAIT = "3s"
-_FETCH_ROWS = 2_000
+_FETCH_ROWS = 2_000  # of one request; the other rows of the table wait at the server
 _APPLICATION = "smartfeeds db copy"
 _SERVICE = "smartfeeds"  # the application_name of the sessions of a service
 _TABLES = """
@@ -210,5 +210,5 @@ def _names(columns: Sequence[str]) -> sql.Composed:
 
 def _row(cursor: psycopg.Cursor[Any]) -> Row:
     row: Row | None = cursor.fetchone()
-    assert row is not None
+    assert row is not None  # the callers ask for a count, or for the row of a sequence
     return row

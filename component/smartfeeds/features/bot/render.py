@@ -10,7 +10,7 @@ from smartfeeds.core.urls import entry_path, xmpp_uri
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.texts import Texts
 
-TEXT_CHARACTERS = 600
+TEXT_CHARACTERS = 600  # of the text of an item in a message, whose link leads to the rest
 
 
 @dataclass(frozen=True, slots=True)

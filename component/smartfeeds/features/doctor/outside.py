@@ -38,6 +38,7 @@ _PORTS: Final = {
     b"server": "the port for other servers (s2s)",
 }
 
+# The response is a token. The operator has chosen the address, which may be one of the local network.
 _LIMITS: Final = FetchLimits(connect_s=CONNECT_S, total_s=2 * CONNECT_S, max_bytes=4096, allowed=EVERYWHERE)
 
 _DNS, _BASE_URL, S2S = map(Check, ("dns", "base_url", "s2s"))

@@ -44,7 +44,7 @@ _LISTS = {
     ListKind.DENY: CommandField("blacklistjids", "Addresses that may not use the service", "jid-multi", _entries),
     ListKind.ALLOW: CommandField("whitelistjids", "Addresses that only may use it", "jid-multi", _entries),
 }
-FOLLOWERS_SHOWN: Final = 100
+FOLLOWERS_SHOWN: Final = 100  # in one stanza
 _JID = jid_field("jid", "JID of the person")
 _STATES: Final = {True: "has received the deletions", False: "waiting", None: "reads only, cannot be told"}
 _COLUMNS: Final = (("node", "Node"), ("follower", "Follower"), ("state", "State"))

@@ -16,7 +16,7 @@ from smartfeeds.service.use_cases import UseCases
 from smartfeeds.service.work import WORK, WORK_SHOWN, OpenWork
 from smartfeeds.store.base import ReadTx
 
-_DIGEST_DIGITS: Final = 8
+_DIGEST_DIGITS: Final = 8  # 32 bits: the few erasures of a service do not share a number by chance
 
 
 @dataclass(frozen=True, slots=True)

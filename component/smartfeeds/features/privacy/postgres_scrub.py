@@ -137,5 +137,5 @@ def _outlive_snapshots(connection: _Connection, busy_s: float) -> bool:
 
 def _number(connection: _Connection, statement: LiteralString, **params: object) -> int:
     row = connection.execute(statement, params or None).fetchone()
-    assert row is not None
+    assert row is not None  # the statements count
     return int(str(row[0]))

@@ -239,7 +239,7 @@ class ServiceOperations:
     async def _stop_later(self, request: StopService) -> None:
         if request.delay_s:
             await self._process.sleep(request.delay_s)
-        self._pending_stop = []
+        self._pending_stop = []  # first: a request to cancel must not succeed any more
         self._process.stop(request.restart)
 
     async def _cancel(self, request: CancelStop) -> EmptyResult:

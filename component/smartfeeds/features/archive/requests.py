@@ -90,6 +90,7 @@ class ArchiveEnds(Answer):
 
 def query_archive(tx: ReadTx, context: Context, request: QueryArchive) -> ArchivePage | IndexFirst:
     """The results of a query, in pages (XEP-0313 4)."""
+    # A client may submit the whole form; a field without a value is no filter.
     fields = {name: values for name, values in request.fields.items() if any(values)}
     if unknown := fields.keys() - _FIELDS:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"the archive has no field {min(unknown)[:100]!r}")
@@ -169,8 +170,10 @@ def _page(
     before = min((edge for edge in (end, before) if edge is not None), default=None)
     items, result_set, _ = page_between(tx, context, node, view, page_plan, after, before)
     if start is not None or end is not None:
+        # Count and index are those of the whole view. The index in the range is not known.
         result_set = replace(result_set, count=_count(tx, node, view, start, end), index=None)
     if not items:
+        # A page of 0 items asks for the count alone, and says nothing of the rest.
         return items, result_set, bool(page_plan.limit) or result_set.count == 0
     oldest, newest = (items[-1], items[0]) if page_plan.descending else (items[0], items[-1])
     if page_plan.newest:

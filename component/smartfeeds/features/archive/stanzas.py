@@ -95,6 +95,7 @@ def encode_fin(page: ArchivePage) -> bytes:
 
 def encode_ends(answer: ArchiveEnds) -> bytes:
     """Returns the archive metadata."""
+    # An empty archive has no ends, and then the element is empty (XEP-0313 5).
     ends = "".join(
         f"<{name} id='{end.uid}' timestamp='{format_datetime(end.time_us)}'/>"
         for name, end in zip(("start", "end"), answer.ends, strict=False)

@@ -31,4 +31,5 @@ TABLES = (
     ),
     PersonalTable("file_use", others=frozenset({"file_id"})),
 )
+# After the items: only then is it known which files are still in use.
 HOOKS = Hooks(personal=(Personal(TABLES, erase_after_items=_erase, export=_export),))

@@ -95,6 +95,7 @@ def add_file(tx: WriteTx, context: Context, request: AddFile) -> FileShown:
         names = (digest, request.name, request.media_type, size_bytes)
         file = FeedFile(node.node_no, file_id, *names, owner, context.now_us, context.now_us)
     elif file.unused_us is not None:
+        # The hour begins anew, because the item that refers to the file comes after this request.
         file = file._replace(unused_us=context.now_us)
     rows.put(tx, file)
     return FileShown(file, _is_public(node), file.digest[:ID_CHARACTERS])

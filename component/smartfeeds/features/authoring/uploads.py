@@ -118,7 +118,7 @@ class Uploads:
             if size_bytes <= most_bytes:
                 await file.write(chunk)
             elif size_bytes > most_bytes + SPILLED_BYTES:
-                break
+                break  # up to here the rest is read and discarded: a client that sends does not read the response
         self._check(size_bytes, most_bytes)
         return size_bytes
 

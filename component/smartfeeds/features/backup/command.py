@@ -70,7 +70,7 @@ def backup_command(file: Path, config: Path | None) -> None:
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)
         copy_database(path, file, lambda done, total: progress.update(task, completed=done, total=total))
-    # After the database: a file is stored before its row, so the copies of all rows find their files.
+    # After the database: a file is stored before its row, so the other order would miss files that come meanwhile.
     count = copy_files(store.files_folder, folder_of(file))
     also = f" and {folder_of(file)} ({count} files)" if count else ""
     print_out(f"Wrote {file} ({file.stat().st_size} bytes){also}.")

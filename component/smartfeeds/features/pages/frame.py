@@ -164,7 +164,7 @@ def _environment(language: str) -> "Environment":
             [PackageLoader("smartfeeds.features.pages", "templates"), PackageLoader("smartfeeds", "features")]
         ),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=StrictUndefined,  # a misspelt variable is an error, not an empty text
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,

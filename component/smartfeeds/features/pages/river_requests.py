@@ -105,6 +105,7 @@ def get_river(tx: ReadTx, context: Context, request: GetRiver) -> River:
     entries: list[FeedEntry] = []
     size_bytes = 0
     before = None if request.after is None else _edge_at(tx, context, request.actor, request.after)
+    # An entry more than the page has shows that older ones follow.
     for entry in _entries(tx, context, request.actor, before, request.limit + 1):
         if len(entries) == request.limit or size_bytes > context.policy.page_bytes:
             return River(tuple(entries), _place_of(tx, entries[-1]) if entries else None)

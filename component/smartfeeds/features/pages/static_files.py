@@ -82,6 +82,7 @@ async def get_static(call: HttpCall) -> Reply:
 async def get_icon(call: HttpCall) -> Reply:
     """The icon, or the logo of the operator, under its fixed name."""
     icon = look_of(call).logo or static_files()["icon.svg"]
+    # Its name has no hash, so browsers must ask again for another logo.
     reply = icon.reply.with_headers(Cache_Control="public, max-age=86400")
     return call.zipped(unless_known(call.header("If-None-Match"), reply))
 

@@ -68,6 +68,7 @@ def add_entries(tx: WriteTx, _context: Context, kind: ListKind, names: Collectio
     rows.add_blocks(tx, kind, names)
     if kind is ListKind.DENY:
         for name in names:
+            # In parts, because a JID may have any number of subscriptions.
             while sub_nos := rows.subscription_nos(tx, name, 500):
                 for sub_no in sub_nos:
                     tx.remove_subscription(sub_no)

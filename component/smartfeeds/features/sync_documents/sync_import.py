@@ -104,6 +104,7 @@ async def merge_document(
     merge.note(await ensure_feed(service, target.node, target.actor, target.feed))
     sync_ids: dict[int, str] = {}
     for chunk in _chunks(items):
+        # Read before the transaction, in which other writes wait.
         contents: list[tuple[int, _Content]] = []
         for item in chunk:
             try:
@@ -147,6 +148,7 @@ def _bring(
 ) -> list[_Result]:
     """Merges or imports items, one after the other, and returns the result of each. `sync_ids` has the sync ids of the
     items of the document that are in the node, by index."""
+    # Before the first read of an item: another process could change it between that read and its merge.
     feed_locked(tx, target.node)
     results: list[_Result] = []
     for index, item in items:

@@ -1,4 +1,8 @@
-"""A PostgreSQL database as the source or the target of a copy (`copying`)."""
+"""A PostgreSQL database as the source or the target of a copy (`copying`).
+
+A source is one snapshot. A target gets its tables first, then the rows by COPY, and last the indexes, so that no row
+has to update an index.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

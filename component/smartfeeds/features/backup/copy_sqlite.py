@@ -1,4 +1,7 @@
-"""A SQLite database as the source or the target of a copy (`copying`)."""
+"""A SQLite database as the source or the target of a copy (`copying`).
+
+The file is locked as by a service until the copy ends. Rows that changed meanwhile would make the digests differ.
+"""
 
 import sqlite3
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,8 @@
-"""Checks a backup of a SQLite database, and puts it in the place of the database (OPS-092)."""
+"""Checks a backup of a SQLite database, and puts it in the place of the database (OPS-092).
+
+`check_backup` reads everything and writes nothing. `restore_backup` copies first and renames last: an interruption
+leaves the former database, or a state that the next restore takes back.
+"""
 
 import shutil
 import sqlite3

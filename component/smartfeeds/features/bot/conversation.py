@@ -1,4 +1,8 @@
-"""The context of a chat command: the author, the language, the service, and the ways to answer."""
+"""The context of a chat command: the author, the language, the service, and the ways to answer.
+
+A command gets everything from the service by `Conversation.ask`, with the rights of the `actor`. In a room that is the
+room itself; `by_author` puts the person in its place whose address is proved.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,8 @@
-"""The commands that change what is delivered: subscribe, unsubscribe, quiet, digest, language, join, leave, follow."""
+"""The commands that change what is delivered: subscribe, unsubscribe, quiet, digest, language, join, leave, follow.
+
+A follow by chat is an ordinary subscription with a mark (`service.chat_follows`), so access, limits and approval hold
+for it.
+"""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,8 @@
-"""The commands that read: list, search, show, latest, subscriptions."""
+"""The commands that read: list, search, show, latest, subscriptions.
+
+Every list has a bounded number of lines, because an answer is one message. A list over several feeds leaves out those
+that were closed to the user.
+"""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,7 @@
-"""`smartfeeds conflicts`: lists items that were changed in several places at once, and resolves them (FeedSync 3.4)."""
+"""`smartfeeds conflicts`: lists items that were changed in several places at once, and resolves them (FeedSync 3.4).
+
+The tags that `list` prints name the versions in `resolve`.
+"""
 
 from collections.abc import AsyncIterator
 from functools import partial

@@ -1,4 +1,7 @@
-"""The environment of the demonstrations: a Prosody, services with their configuration, and users with clients."""
+"""The environment of the demonstrations: a Prosody, services with their configuration, and users with clients.
+
+The services are separate processes, so that a demonstration can kill them.
+"""
 
 import asyncio
 import secrets

@@ -1,4 +1,7 @@
-"""Facts about a PostgreSQL server and a database, which `smartfeeds doctor` judges (OPS-093)."""
+"""Facts about a PostgreSQL server and a database, which `smartfeeds doctor` judges (OPS-093).
+
+psycopg is optional, so other modules import this one inside of functions.
+"""
 
 import time
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,8 @@
-"""NNO over HTTP: the newest entries of a feed, and of all feeds (ESS-002, ESS-017, ESS-023, ESS-025)."""
+"""NNO over HTTP: the newest entries of a feed, and of all feeds (ESS-002, ESS-017, ESS-023, ESS-025).
+
+A node of an `[[nno]]` section has the stored result of the section. The list over all feeds is made for each caller,
+because callers may read different feeds, and is cached for some seconds.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,8 @@
-"""`smartfeeds import --from`: moves the nodes of another service here."""
+"""`smartfeeds import --from`: moves the nodes of another service here.
+
+The command `import` of the kernel gets these options (`Feature.extends`). A reader for each service yields nodes
+(`moved`), and `moving` stores them one by one. A node that is refused stops no other node.
+"""
 
 import importlib
 import os

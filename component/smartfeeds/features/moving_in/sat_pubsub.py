@@ -1,4 +1,8 @@
-"""Nodes from the PostgreSQL database of sat-pubsub, which is also named Libervia Pubsub (IMP-040 to IMP-046)."""
+"""Nodes from the PostgreSQL database of sat-pubsub, which is also named Libervia Pubsub (IMP-040 to IMP-046).
+
+No node or item may get more readers by moving. A model without a counterpart becomes `whitelist`, and an item that only
+some users may read moves only into a node with a whitelist.
+"""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,7 @@
-"""`smartfeeds nno`: prints the newest entries of many feeds, found through their ESS files."""
+"""`smartfeeds nno`: prints the newest entries of many feeds, found through their ESS files.
+
+A source that cannot be read is reported and skipped. The command fails if no source could be used.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""`/docs`: the OpenAPI document as a page, with every operation, schema and a command for curl."""
+"""`/docs`: the OpenAPI document as a page, with every operation, schema and a command for curl.
+
+The page is made of the document alone, so it cannot describe other routes than programs read there.
+"""
 
 import json
 import re

@@ -1,4 +1,8 @@
-"""The page of an entry: its whole content, its files, and links to the entries beside it."""
+"""The page of an entry: its whole content, its files, and links to the entries beside it.
+
+A page loads nothing from other hosts: it shows the files of this site, and links to all others. Everything on it beside
+the version of the item must be in `page_mark`, or its entity tag would be wrong.
+"""
 
 from dataclasses import dataclass
 from html import escape

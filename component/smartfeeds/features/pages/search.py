@@ -1,4 +1,7 @@
-"""The search at `/search` over all feeds of the lists (`http.feed_list`) whose entries the caller may read."""
+"""The search at `/search` over all feeds of the lists (`http.feed_list`) whose entries the caller may read.
+
+The use case is `river_requests.search_feeds`. It reads the filter index, so entries of the last seconds may be missing.
+"""
 
 import asyncio
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""`smartfeeds gdpr`: exports and erases the data of a person, and shows which followers have confirmed the erasure."""
+"""`smartfeeds gdpr`: exports and erases the data of a person, and shows which followers have confirmed the erasure.
+
+`erase` may run beside a service: it repeats the steps of the job (`erasing`) until the job has ended or waits too long.
+Then it removes the bytes of deleted rows from the files of the database (`scrub`, `postgres_scrub`).
+"""
 
 import asyncio
 import time

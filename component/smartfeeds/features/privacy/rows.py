@@ -1,4 +1,8 @@
-"""Erasures of persons, and the entries of the block lists, in SQL (`erasures`, `service.personal`)."""
+"""Erasures of persons, and the entries of the block lists, in SQL (`erasures`, `service.personal`).
+
+The columns with personal data come from the kernel and the features (`PersonalData`). A search for a person in texts
+reads whole tables: SQL narrows it down, and `Person` decides.
+"""
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple

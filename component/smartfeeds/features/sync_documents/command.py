@@ -1,4 +1,8 @@
-"""`smartfeeds merge`: merges two FeedSync or SSE documents."""
+"""`smartfeeds merge`: merges two FeedSync or SSE documents.
+
+The items of feeds pass through a spool one by one, so the documents may have any size. Outlines are read as a whole,
+because each refers to others.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The options of `import` and `export` for sync data: `--sync` and those that go with it."""
+"""The options of `import` and `export` for sync data: `--sync` and those that go with it.
+
+The kernel has both commands without sync data. These functions wrap their callbacks, and pass everything else on.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

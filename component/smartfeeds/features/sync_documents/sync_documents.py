@@ -1,4 +1,8 @@
-"""`smartfeeds import --sync` and `smartfeeds export --sync`: documents with histories and conflicts."""
+"""`smartfeeds import --sync` and `smartfeeds export --sync`: documents with histories and conflicts.
+
+An import first reads the document into a spool, because items are merged oldest first, and the head of a feed may end
+behind them. `sync_import` then merges them.
+"""
 
 from array import array
 from collections.abc import Iterator

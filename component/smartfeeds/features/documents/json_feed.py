@@ -258,21 +258,22 @@ def _channel(feed: JsonObject, base: str) -> Channel:
     """Returns the metadata of a JSON Feed beside its addresses, title and description."""
     icon = text_of(feed.get("icon")).strip()
     stated = feed.get("hubs")
-    hubs = [hub for hub in stated if isinstance(hub, dict)] if isinstance(stated, list) else []
-    urls: dict[bool, list[str]] = {True: [], False: []}
-    for hub in hubs:
-        if url := text_of(hub.get("url")).strip():
-            urls[text_of(hub.get("type")).strip().lower() == _CLOUD_TYPE.lower()].append(resolve(base, url))
+    hubs: list[str] = []
+    clouds: list[str] = []
+    for hub in stated if isinstance(stated, list) else ():
+        if isinstance(hub, dict) and (url := text_of(hub.get("url")).strip()):
+            is_cloud = text_of(hub.get("type")).strip().lower() == _CLOUD_TYPE.lower()
+            (clouds if is_cloud else hubs).append(resolve(base, url))
     unknown = sorted(name for name in feed if name not in _FEED_MEMBERS)
     if any(not {"name"}.issuperset(author) for author in _authors(feed)):
         unknown.append("addresses and pictures of authors")
-    if max(map(len, urls.values())) > 1:
+    if len(hubs) > 1 or len(clouds) > 1:
         unknown.append("hubs after the first")
     return Channel(
         language=text_of(feed.get("language")).strip(),
         icon=resolve(base, icon) if icon else "",
-        hub=next(iter(urls[False]), ""),
-        cloud_url=next(iter(urls[True]), ""),
+        hub=next(iter(hubs), ""),
+        cloud_url=next(iter(clouds), ""),
         authors=tuple(name for author in _authors(feed) if (name := squeeze(text_of(author.get("name"))))),
         left_out=tuple(name[:40] for name in unknown[:_MAX_NAMED]),
     )

@@ -192,6 +192,7 @@ def by_word(commands: Iterable[ChatCommand]) -> Mapping[str, ChatCommand]:
 
 async def run_command(c: Conversation) -> ChatReply | None:
     """Answers a message. Returns None if its first word is no command. Raises StoreError."""
+    # Before the first word: the text of an answer to an item is never a command.
     try:
         if c.message.reacts_to:
             return await posting.react(c.by_author())

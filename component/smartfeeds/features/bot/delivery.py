@@ -271,12 +271,14 @@ class ChatSender:
             return Delivered(batch.end, batch.more)
         now_us = self._clock()
         oldest_us = key_of(Order.MODIFIED, batch.items[0])
+        # None counts as available: a person need not share the presence with the service.
         if self._reach.is_available(consumer.target) is False and oldest_us + AWAY_US > now_us:
             self.note_failed(consumer)
             return Planned(oldest_us + AWAY_US)
         due = due_us(batch.row.settings, oldest_us, now_us)
         if due > now_us:
             return Planned(due)
+        # The batch is stored before its first message: after a crash in between, it is sent with the same ids.
         nick = self._reach.nick_in(consumer.target) if batch.row.room else ""
         if nick is not None and not batch.repeated:
             await self._service.write(partial(_store_batch, consumer=consumer, batch=batch))

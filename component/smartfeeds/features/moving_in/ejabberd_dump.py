@@ -108,6 +108,7 @@ def read_ejabberd_dump(source: str, host: str) -> Iterator[MovedNode | MovedProb
     """
     files = _files(Path(source))
     nodes: dict[int, _Node] = {}
+    # A state may stand before its node.
     states: list[tuple[int, Fields]] = []
     options_by_subid: dict[str, FormFields] = {}
     problems: list[MovedProblem] = []

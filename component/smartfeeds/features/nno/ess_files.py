@@ -173,6 +173,7 @@ class Puller:
         for download in await asyncio.gather(*downloads):
             if download is not None:
                 fresh += self._note(download)
+        # Otherwise every feed that was ever in the outline would stay in the store.
         for url in self._documents.keys() - of_feed.keys():
             del self._documents[url]
         self._missing = {url: self._missing[url] for url in self._documents}

@@ -104,6 +104,7 @@ def begin_erasure(tx: WriteTx, context: Context, person: Person, settings: Erasu
         privacy_rows.set_person_salt(tx, context.new_id().encode())
     job = Erasure(person.digest(tx.person_salt()), person.jid, settings, ErasurePhase.NODES, 0, context.now_us)
     if former is not None:
+        # Also after its end: the command reports all that was erased, and the keys lead to the followers.
         job = (
             replace(former, settings=settings)
             if former.is_open

@@ -24,6 +24,8 @@ from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of, with
 from smartfeeds.sync.merging import in_order
 from smartfeeds.sync.record import Version
 
+# Around the content of a conflict of SSE, which may be a text or several elements, and in the entry that is made of it.
+# Every service must write the same bytes, so the namespace must not change.
 _SEVERAL = b'<data xmlns="urn:x-smartfeeds:conflict">', b"</data>"
 
 

@@ -44,7 +44,7 @@ from smartfeeds.xml_names import PullParser
 # Bytes that may arrive without completing an item. A larger item would fill the memory before it is rejected.
 MAX_ITEM_BYTES = 4 * MAX_PAYLOAD_BYTES
 HEAD_BYTES = 256 * 1024  # of a document: they have the start tag of the root
-MAX_ITEMS = 1_000_000  # a merge has an index of all items in memory
+MAX_ITEMS = 1_000_000  # a merge has an index of all items in memory, 180 bytes for each
 
 _ITEM_TAGS = (atom.ENTRY, *(f"{{{namespace}}}item" if namespace else "item" for namespace in sorted(RSS_NAMESPACES)))
 _START_TAG = re.compile(rb"""<[^\s>/]+(?:\s+[^\s=>]+\s*=\s*(?:"[^"]*"|'[^']*'))*""")
@@ -357,7 +357,7 @@ def _relative(raw: bytes, declared: tuple[tuple[bytes, ...], bool]) -> bytes:
         tag = tag.replace(text, b"")
     if has_default and not own_default:
         name = re.match(rb"<[^\s>/]+", tag)
-        assert name is not None
+        assert name is not None  # `_START_TAG` has matched the same name
         tag = name[0] + b' xmlns=""' + tag[name.end() :]
     elif not has_default:
         tag = tag.replace(b' xmlns=""', b"")

@@ -22,7 +22,8 @@ from smartfeeds.sync.record import (
 )
 
 # A local change cleans up a history above this length. A merge never does, because one version would
-# have two histories then, and services would never agree on it.
+# have two histories then, and services would never agree on it. MAX_HISTORY is ten times as much,
+# for the records that merges add: an item whose history stays above it after a clean-up can no longer be changed.
 CLEAN_ABOVE = 100
 
 

@@ -71,7 +71,7 @@ class Joiner:
         # One entry per record: offset and size in the spool, dialect, and the number of conflicts after a comparison.
         # Arrays take a fraction of the memory of objects.
         self._offsets, self._sizes = array("q"), array("l")
-        self._dialects, self._conflicts = array("b"), array("b")
+        self._dialects, self._conflicts = array("b"), array("b")  # up to 127, and MAX_CONFLICTS is 100
         self._records: dict[str, int] = {}
         self._plain: list[tuple[int, int]] = []
         self._namespaces: dict[Dialect, str] = {}
@@ -90,7 +90,7 @@ class Joiner:
         """Calls this after the last item of the local feed."""
         dialect = next(iter(self._namespaces), FEEDSYNC)
         for at, index in self._plain:
-            assert self._edit is not None
+            assert self._edit is not None  # `_plain` is filled with an edit only
             self._create(at, index, dialect, self._edit)
 
     def add_incoming(self, piece: DocumentPiece, form: FeedFormat) -> None:

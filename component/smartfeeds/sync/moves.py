@@ -94,6 +94,8 @@ class FeedOutline:
         order = sorted(self.rows.values(), key=lambda row: row.order_us)
         places = places_in(tree)
         changed = {sync_id}
+        # Each round adds an item to `changed`. The loop ends when all items are in it at the latest: their places alone
+        # make the tree.
         while True:
             # In the order of the document each item comes behind those that its place names.
             updates = {key: places[key] for _, key in walk(tree) if key in changed}

@@ -29,6 +29,7 @@ class Flag(Enum):
     FALSE = "false"
     TRUE = "true"
 
+    # Merges hash versions. The hash of Enum is a function of Python, which takes half as long again.
     __hash__ = object.__hash__
 
     @property

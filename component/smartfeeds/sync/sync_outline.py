@@ -255,5 +255,6 @@ def _written(outline: SyncOutline, key: str, namespaces: dict[str, str], level: 
         return (with_child(raw, children) if children else raw) + b"\n"
     item = outline.items[key]
     sync = write_sync(item.version, item.dialect, namespaces[item.dialect.name])
+    # Canonical form says that an outline has no namespace (`formats.xml`). In an OPML document no element has one.
     payload = item.version.payload.replace(b'<outline xmlns=""', b"<outline", 1)
     return with_child(payload, sync + (b"\n" + children if children else b"")) + b"\n"

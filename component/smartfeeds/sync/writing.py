@@ -44,14 +44,15 @@ def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes
 
 
 def write_first(sync_id: str, when_us: int, by: str) -> bytes:
-    """Returns what `write_sync` returns for an item that FeedSync's `create` makes. Every published item gets it."""
+    """Returns what `write_sync` returns for an item that FeedSync's `create` makes. Every published item gets it, so it
+    is written without a version (tests/unit/sync/test_markup.py compares both)."""
     return (
         f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="{attribute(sync_id)}" updates="1">'
         f'<sx:history sequence="1" when="{write_feedsync_time(when_us)}" by="{_quoted(by)}"/></sx:sync>'
     ).encode()
 
 
-@lru_cache(4096)
+@lru_cache(4096)  # an endpoint has at most MAX_ID_BYTES
 def _quoted(by: str) -> str:
     return attribute(by)
 

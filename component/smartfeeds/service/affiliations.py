@@ -9,7 +9,7 @@ from smartfeeds.core.model import Affiliation, KeyRange, Node, SubscriptionState
 from smartfeeds.core.text import without_forbidden
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, governor_of, locate_for, recipient_access
-from smartfeeds.service.paged_lists import PagedList, listing_of, number, page_of, shown_bytes
+from smartfeeds.service.paged_lists import PagedList, listing_of, number_in, page_of, shown_bytes
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,
@@ -62,7 +62,7 @@ def _of_entity(tx: ReadTx, bare: str) -> PagedList[int, AffiliationShown]:
     def read(part: KeyRange[int]) -> list[tuple[int, AffiliationShown]]:
         return [(node.node_no, AffiliationShown(kind, node=node.name)) for node, kind in tx.affiliations_of(bare, part)]
 
-    return PagedList(number, read, shown_bytes, lambda: tx.affiliated(bare))
+    return PagedList(number_in, read, shown_bytes, lambda: tx.affiliated(bare))
 
 
 def set_affiliations(

@@ -9,7 +9,7 @@ from smartfeeds.core.times import format_second
 from smartfeeds.core.urls import ADMIN_FEEDS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, expired_count, is_admin, locate_for
-from smartfeeds.service.paged_lists import PagedList, listed_bytes, number, page_of
+from smartfeeds.service.paged_lists import PagedList, listed_bytes, number_in, page_of
 from smartfeeds.service.requests import Answer, CreateNode, NodeCreated, NodeRequest
 from smartfeeds.service.resources import (
     Action,
@@ -99,7 +99,7 @@ def _owned(tx: ReadTx, bare: str) -> PagedList[int, Node]:
     def read(part: KeyRange[int]) -> list[tuple[int, Node]]:
         return [(node.node_no, node) for node, _ in tx.affiliations_of(bare, part, kind=Affiliation.OWNER)]
 
-    return PagedList(number, read, _listed_bytes, lambda: tx.owned_count(bare))
+    return PagedList(number_in, read, _listed_bytes, lambda: tx.owned_count(bare))
 
 
 def _listed_bytes(node: Node) -> int:

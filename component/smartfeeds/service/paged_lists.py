@@ -1,7 +1,8 @@
-"""Reads lists of subscriptions and affiliations in pages (XEP-0060 5.6, 5.7, 8.8.1, 8.9.1 with XEP-0059).
+"""Reads lists in pages (XEP-0059), such as those of subscriptions and affiliations (XEP-0060 5.6, 5.7, 8.8.1, 8.9.1).
 
-Every entry has a key that never changes. Keys are the UIDs of result sets. A request without a result set gets as many
-entries as fit into one stanza; if these are not all, the response has a result set from which the client can continue.
+Every entry has a key that never changes. Its text is the UID of the entry in result sets. A request without a result
+set gets as many entries as fit into one stanza. If these are not all, the response has a result set, from which the
+client can continue.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,23 +18,23 @@ from smartfeeds.service.requests import AffiliationShown, ResultSet, Subscriptio
 
 T = TypeVar("T")
 
-FARTHEST = 10_000  # the entries that an index may pass over: they are read
+FARTHEST = 10_000  # the greatest index of a page: the store reads all entries before it
 _EXPIRY_BYTES = len(" expiry='2026-12-31T23:59:59.999999Z'")
-_NUMBER_DIGITS = 18  # of a number that fits into 64 bits in any case
+_NUMBER_DIGITS = 18  # every number of so many digits fits into the 64 bits of a column
 
 
 @dataclass(frozen=True, slots=True)
 class PagedList(Generic[K, T]):
-    """A list that is read in pages: functions for the key in a UID, the entries of a range with their keys, the
-    approximate size of an entry in bytes, and the number of entries.
-
-    The count may be slightly too great. It is not requested if a page shows all entries.
-    """
+    """The functions that read a list."""
 
     key: Callable[[str], K]
+    """Returns the key in a UID. Raises FeedError(ITEM_NOT_FOUND)."""
     read: Callable[[KeyRange[K]], list[tuple[K, T]]]
+    """Returns the entries of a range with their keys."""
     size_bytes: Callable[[T], int]
+    """Returns the approximate size of an entry in a stanza."""
     count: Callable[[], int]
+    """Returns the number of entries, or slightly more. It is not called if a page shows all entries."""
 
 
 def listed_bytes(*texts: str) -> int:
@@ -42,20 +43,20 @@ def listed_bytes(*texts: str) -> int:
 
 
 def shown_bytes(entry: AffiliationShown | SubscriptionShown) -> int:
-    """The approximate size of an entry of one of these lists, in bytes."""
+    """The approximate size of an affiliation or subscription, in bytes."""
     expires = isinstance(entry, SubscriptionShown) and entry.lease_end_us is not None
     return listed_bytes(entry.node, entry.jid) + _EXPIRY_BYTES * expires
 
 
 def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> PagedList[int, T]:
-    """A short list that is in memory. The keys are places in it."""
+    """A short list that is in memory. The keys are the indexes of its entries."""
 
     def read(part: KeyRange[int]) -> list[tuple[int, T]]:
         start = 0 if part.after is None else part.after + 1
         rows = list(enumerate(entries))[start : part.before]
         return rows[-part.limit :] if part.newest else rows[part.offset :][: part.limit]
 
-    return PagedList(number, read, size_bytes, lambda: len(entries))
+    return PagedList(number_in, read, size_bytes, lambda: len(entries))
 
 
 def page_of(
@@ -64,6 +65,7 @@ def page_of(
     """The requested entries and their result set. Raises FeedError for an invalid request."""
     page_plan = policy.plan(page)
     if page is None:
+        # No more entries than this fit into a stanza, because each takes at least ENTRY_BYTES.
         page_plan = PagePlan(policy.page_bytes // ENTRY_BYTES + 1)
     if page_plan.offset > FARTHEST:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {FARTHEST}: page on after a UID")
@@ -87,15 +89,15 @@ def page_of(
 def _within(
     listing: PagedList[K, T], rows: list[tuple[K, T]], page_plan: PagePlan, page_bytes: int
 ) -> list[tuple[K, T]]:
-    """Returns as many of the requested entries as fit into one stanza, without those at the far end."""
+    """Returns the requested entries that fit into one stanza. They begin at the end of the range that is read first."""
     rows = rows[-page_plan.limit :] if page_plan.newest else rows[: page_plan.limit]
     sizes = [listing.size_bytes(entry) for _, entry in rows]
     count_fitting = fitting(reversed(sizes) if page_plan.newest else sizes, page_bytes)
     return rows[-count_fitting:] if page_plan.newest else rows[:count_fitting]
 
 
-def number(uid: str) -> int:
-    """Reads the key in a UID of a list whose keys are numbers. Raises FeedError(ITEM_NOT_FOUND) if it is not one."""
+def number_in(uid: str) -> int:
+    """Returns the key in a UID of a list whose keys are numbers. Raises FeedError(ITEM_NOT_FOUND) for other UIDs."""
     if not (uid.isascii() and uid.isdecimal() and len(uid) <= _NUMBER_DIGITS):
         raise FeedError(Condition.ITEM_NOT_FOUND, "no page of this list has such a UID")
     return int(uid)

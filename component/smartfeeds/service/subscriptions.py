@@ -25,7 +25,7 @@ from smartfeeds.core.view import View, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context, LocatedNode, locate_for, recipient_access
-from smartfeeds.service.paged_lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
+from smartfeeds.service.paged_lists import PagedList, listed_bytes, listing_of, number_in, page_of, shown_bytes
 from smartfeeds.service.requests import (
     EmptyResult,
     GetDefaultSubscribeOptions,
@@ -215,7 +215,7 @@ def _of_entity(tx: ReadTx, context: Context, bare: str) -> PagedList[int, Subscr
     def read(part: KeyRange[int]) -> list[tuple[int, SubscriptionShown]]:
         return [(sub.sub_no, _shown(sub)) for _, sub in tx.subscriptions_of(bare, part, now_us=context.now_us)]
 
-    return PagedList(number, read, shown_bytes, lambda: tx.subscribed_by(bare))
+    return PagedList(number_in, read, shown_bytes, lambda: tx.subscribed_by(bare))
 
 
 def get_options(tx: ReadTx, context: Context, request: GetSubscribeOptions) -> SubscribeOptions:

@@ -37,8 +37,7 @@ def with_payloads(version: Version, convert: Convert) -> Version:
     """
 
     def change(part: Version) -> Version:
-        # An entry may have a prefix, such as </atom:entry>.
-        # Canonical form always has an end tag. That of an entry may have a prefix.
+        # Canonical form always has an end tag. That of an entry may have a prefix, as in </atom:entry>.
         is_item = part is version or part.payload.endswith((b"</item>", b"entry>", b"</outline>"))
         return part._replace(payload=convert(part)) if is_item else part
 

@@ -16,7 +16,7 @@ from smartfeeds.formats.payload import Payload, accept_payload
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_located
 from smartfeeds.service.item_writes import write_state
-from smartfeeds.service.paged_lists import PagedList, listed_bytes, number, page_of
+from smartfeeds.service.paged_lists import PagedList, listed_bytes, number_in, page_of
 from smartfeeds.service.publishing import check_payload_size, repaired
 from smartfeeds.service.requests import Answer, NodeRequest, ResultSet
 from smartfeeds.service.syncing import editor, read_shared, state_of, without_publishers
@@ -114,7 +114,7 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
     def size_bytes(entry: ConflictedItem) -> int:
         return listed_bytes(entry.item.id, *entry.tags) + len(entry.item.sync or b"")
 
-    listing = PagedList(number, read, size_bytes, lambda: tx.conflict_count(node.node_no))
+    listing = PagedList(number_in, read, size_bytes, lambda: tx.conflict_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)
     return ConflictList(request.node or "", entries, result_set, node.options.title)
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from smartfeeds.features.polling.source import is_own, new_source, node_names_of
+from smartfeeds.features.polling.own_address import is_own
+from smartfeeds.features.polling.source import new_source, node_names_of
 
 DIFFERENT = [
     *("https://a.example/feed", "https://b.example/feed", "https://www.a.example/feed", "https://a.example:8443/feed"),

@@ -34,6 +34,7 @@ from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.enclosure_rules import parse_rule
 from smartfeeds.features.polling.finding import SourceReport, check_source
+from smartfeeds.features.polling.own_address import is_own
 from smartfeeds.features.polling.polls import REPAIRED, paused, resumed
 from smartfeeds.features.polling.push_links import described
 from smartfeeds.features.polling.requests import SourceStatus
@@ -46,7 +47,6 @@ from smartfeeds.features.polling.source import (
     SourceSettings,
     check_hold,
     filter_of,
-    is_own,
     new_source,
     node_names_of,
     publisher_of,

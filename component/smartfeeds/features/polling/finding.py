@@ -11,10 +11,11 @@ from typing import Final
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.polling.answers import failed_answer, good_answer, whole
+from smartfeeds.features.polling.own_address import is_own
 from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.polls import GOOD, after_answer, hinted_s
 from smartfeeds.features.polling.reading import ACCEPT_SOURCE, SourceDocument, read_source
-from smartfeeds.features.polling.source import FoundFeed, Source, host_of, is_own, new_source
+from smartfeeds.features.polling.source import Source, host_of, new_source
 from smartfeeds.features.polling.tools import DocumentRunner, SourceTools, read_here
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES, LinkType, PageLink, links_of
 from smartfeeds.net.clients import Fetcher
@@ -93,6 +94,19 @@ async def _links(response: FetchResponse, aside: DocumentRunner) -> tuple[PageLi
 
 def _seconds(source: Source, now_us: int) -> int | None:
     return None if source.due_us is None or source.due_us <= now_us else (source.due_us - now_us) // US_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFeed:
+    """The feed at an address that a user wants to follow. `problem` is the reason why the user cannot, "" for none.
+
+    `is_silent`: no response came.
+    """
+
+    url: str
+    title: str = ""
+    problem: str = ""
+    is_silent: bool = False
 
 
 class FeedFinder:

@@ -21,6 +21,11 @@ def own_path(url: str, own_url: str) -> str | None:
     return path.removeprefix(root) if path and root and f"{path}/".startswith(f"{root}/") else None
 
 
+def is_own(url: str, own_url: str) -> bool:
+    """Whether an address is at or below `own_url`, the address of this service."""
+    return own_path(url, own_url) is not None
+
+
 def own_nodes(text: str, domain: str, own_url: str) -> tuple[str, ...]:
     """The names of nodes of this service that a text may mean, the exact one first.
 

@@ -27,10 +27,11 @@ from smartfeeds.features.polling.metrics import (
     PollerReading,
     SourceStateReading,
 )
+from smartfeeds.features.polling.own_address import is_own
 from smartfeeds.features.polling.polls import GOOD, REPAIRED, AnswerKind, PollAnswer, next_host_pause, validators_at
 from smartfeeds.features.polling.push_states import SECRET_BYTES, TOKEN_BYTES, NewKey
 from smartfeeds.features.polling.reading import ACCEPT_SOURCE, SourceDocument, offer_in, read_source
-from smartfeeds.features.polling.source import HostPause, Source, SourceState, host_of, is_own
+from smartfeeds.features.polling.source import HostPause, Source, SourceState, host_of
 from smartfeeds.features.polling.source_import import SourceContent, StoredPoll, store_poll
 from smartfeeds.features.polling.source_push import PolledOffer
 from smartfeeds.features.polling.sources import begin_polls, read_due, sharing_address

@@ -16,7 +16,8 @@ from lxml import etree
 from smartfeeds.core.text import counted
 from smartfeeds.core.web_address import DEFAULT_PORTS, address_key
 from smartfeeds.errors import FeedError
-from smartfeeds.features.polling.source import MAX_URL_BYTES, PushKind, is_own
+from smartfeeds.features.polling.own_address import is_own
+from smartfeeds.features.polling.source import MAX_URL_BYTES, PushKind
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.autodiscovery import MAX_PAGE_BYTES

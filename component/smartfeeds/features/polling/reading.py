@@ -12,6 +12,7 @@ from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import View, matches
 from smartfeeds.errors import Condition, FeedError, FormatError
+from smartfeeds.features.polling.own_address import is_own
 from smartfeeds.features.polling.poll_hints import poll_hints
 from smartfeeds.features.polling.polls import REPAIRED
 from smartfeeds.features.polling.push_links import (
@@ -23,7 +24,7 @@ from smartfeeds.features.polling.push_links import (
     push_links,
     same_address,
 )
-from smartfeeds.features.polling.source import NO_HINTS, DocumentHints, Source, filter_of, is_own
+from smartfeeds.features.polling.source import NO_HINTS, DocumentHints, Source, filter_of
 from smartfeeds.features.polling.source_items import SourceItem, source_items
 from smartfeeds.features.polling.source_lists import feeds_of
 from smartfeeds.formats.atom import LINK, SOURCE, address_of_source, read_traits

@@ -20,7 +20,6 @@ from smartfeeds.core.view import BARE, View, parse_view
 from smartfeeds.core.web_address import DEFAULT_PORTS, address_key, ascii_host, normal_escapes, read_address
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.features.polling.enclosure_rules import parse_rule
-from smartfeeds.features.polling.own_address import own_path
 from smartfeeds.json_form import JsonForm
 
 # The shortest interval that an operator may choose.
@@ -137,19 +136,6 @@ class DocumentHints:
 
 
 NO_HINTS: Final = DocumentHints()
-
-
-@dataclass(frozen=True, slots=True)
-class FoundFeed:
-    """The feed at an address that a user wants to follow. `problem` is the reason why the user cannot, "" for none.
-
-    `is_silent`: no response came.
-    """
-
-    url: str
-    title: str = ""
-    problem: str = ""
-    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,11 +311,6 @@ def node_names_of(source: Source) -> Iterator[str]:
     yield name
     digest = sha256("\n".join(source.identity).encode()).hexdigest()
     yield from (f"{name}-{digest[:length]}" for length in _DIGEST_LENGTHS)
-
-
-def is_own(url: str, own_url: str) -> bool:
-    """Whether an address is a feed of the service that serves its feeds at `own_url` (SRC-082)."""
-    return own_path(url, own_url) is not None
 
 
 def new_source(

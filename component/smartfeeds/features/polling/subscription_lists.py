@@ -18,7 +18,7 @@ from smartfeeds.core.validators import Validators
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.features.polling import rows
-from smartfeeds.features.polling.own_address import own_nodes, own_path
+from smartfeeds.features.polling.own_address import is_own, own_nodes
 from smartfeeds.features.polling.polls import UNLISTED, resumed, unlisted
 from smartfeeds.features.polling.source import Source, SourceSettings, SourceState, new_source
 from smartfeeds.features.polling.source_lists import read_source_list
@@ -145,10 +145,10 @@ def _list_node(tx: ReadTx, context: Context, text: str, own_url: str) -> Node | 
     names = own_nodes(text, context.policy.domain, own_url)
     node = next(filter(None, map(tx.node, names)), None)
     if node is None:
-        is_own = own_path(text, own_url) is not None or (bool(names) and ":" in text)
-        if is_own and any("?" in name for name in names):
+        is_here = is_own(text, own_url) or (bool(names) and ":" in text)
+        if is_here and any("?" in name for name in names):
             raise ConfigError(f"{text} is a view of a feed; follow the feed itself, without parameters")
-        if is_own:
+        if is_here:
             raise ConfigError(f"{text} is an address of this service, and no feed is there")
         if names and not {"/", "."}.intersection(text):
             raise ConfigError(f"there is no node {text}; choose a node, or an address that starts with http://")

@@ -175,7 +175,7 @@ def _facet_items(
         params += part.params
     rows = parts[0] if len(parts) == 1 else db.merged(parts, KEYS[order], direction)
     query = ItemQuery(f"({rows}) f", f"f.{KEYS[order]}", "f.item_no", params=params)
-    query.join = f" {db.ordered_join} item i ON i.item_no = f.item_no AND i.modified_us = f.modified_us"
+    query.join = f" {db.ordered_join} item i ON i.item_no = f.item_no"
     return query
 
 

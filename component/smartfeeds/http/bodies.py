@@ -43,6 +43,8 @@ _ENCODINGS = frozenset(
         *("iso-8859-1", "iso-8859-2", "iso-8859-15", "windows-1251", "windows-1252"),
     }
 )
+# Possessive, so that no byte is looked at twice. A group may be where it fails at its start or at the end of the text
+# (tests/unit/test_layers.py).
 _DTD = re.compile(rb"\A(?:\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)
 _CLOSE = {"Connection": "close"}
 

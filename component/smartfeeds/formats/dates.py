@@ -341,7 +341,7 @@ def _day_in(text: str, *, is_half: bool) -> date | None:
     tokens = _TOKEN.findall(_ORDINAL_DAY.sub("", text))
     numbers = [token for token in tokens if token[0].isdigit()]
     months = [MONTHS[token] for token in tokens if token in MONTHS]
-    if not months or not 1 <= len(numbers) <= 2 or any(len(number) in (3, *range(5, 99)) for number in numbers):
+    if not months or not 1 <= len(numbers) <= 2 or any(len(number) not in (1, 2, 4) for number in numbers):
         return None
     # The name of a weekday may be that of a month in another language: "mar. 5 mars".
     month = months[-1]

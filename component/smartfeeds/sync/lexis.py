@@ -27,6 +27,7 @@ _RFC822 = re.compile(
 _YEAR = re.compile(r"\b[0-9]{4}\b")
 # Texts per cache. Versions of an item share most of their records, so the same numbers, names and times recur.
 _CACHED = 8192
+_CACHED_CHARACTERS = 64
 # The last second that can be written. A leap second at the end of the year 9999 would be in the year 10000.
 _LAST_US = 253_402_300_799 * US_PER_S
 
@@ -46,18 +47,26 @@ def read_number(text: str | None, name: str) -> int:
     return int(text)
 
 
-@lru_cache(_CACHED)
+def _remembered(read: Callable[[str], int | None]) -> Callable[[str], int | None]:
+    """Caches the times in texts. No time is as long as the texts that are read each time: cached, they could fill the
+    memory.
+    """
+    known = lru_cache(_CACHED)(read)
+    return lambda text: known(text) if len(text) <= _CACHED_CHARACTERS else read(text)
+
+
+@_remembered
 def _feedsync_time(text: str) -> int | None:
     """Reads RFC 3339 in whole seconds of UTC. Lower-case letters and second 60 are accepted (A-57)."""
     return parse_datetime(text) if _RFC3339.fullmatch(text) is not None else None
 
 
-@lru_cache(_CACHED)
+@_remembered
 def _sse_time(text: str) -> int | None:
     return exact_date(text) if _RFC822.fullmatch(text) is not None else None
 
 
-@lru_cache(_CACHED)
+@_remembered
 def _lenient_time(text: str) -> int | None:
     """Reads a date in any zone, if its year has four digits (A-85)."""
     time_us = exact_date(text) if _YEAR.search(text) is not None else None

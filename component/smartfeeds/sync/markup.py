@@ -41,6 +41,7 @@ from smartfeeds.sync.record import (
 
 # Levels of conflicts within conflicts that are flattened; deeper nesting is rejected (A-54).
 MAX_NESTING = 1
+_CACHED_CHARACTERS = 1_024  # of the attributes of a record
 
 _NAMESPACES = tuple(namespace.encode() for namespace in SYNC_NAMESPACES)
 _FEEDSYNC_NAMES = frozenset({"sequence", "when", "by"})  # attributes of a history record
@@ -263,7 +264,10 @@ def _check_count(items: Sized, limit: int, what: str) -> None:
 def _record(node: Element, syntax: DialectSyntax, sequence: int | None = None, own_tag: str = "") -> HistoryRecord:
     """Reads one record. `sequence` is that of SSE, which does not write it; children with `own_tag` are not foreign."""
     names = _FEEDSYNC_NAMES if sequence is None else _SSE_NAMES
-    record = _record_of(tuple(node.items()), syntax, sequence, names)
+    attributes = tuple(node.items())
+    # Foreign attributes may have any length and number. In the cache they could fill the memory.
+    is_short = sum(len(name) + len(value) for name, value in attributes) <= _CACHED_CHARACTERS
+    record = (_known_record if is_short else _record_of)(attributes, syntax, sequence, names)
     if len(node):
         children = tuple(canonical(child) for child in node.iterchildren(etree.Element) if child.tag != own_tag)
         if children:
@@ -271,9 +275,6 @@ def _record(node: Element, syntax: DialectSyntax, sequence: int | None = None, o
     return record
 
 
-# Versions of one item share most records, and are read after each other. A look-up takes a fifth of the time of reading
-# the attributes.
-@lru_cache(1_024)
 def _record_of(
     attributes: tuple[tuple[str, str], ...], syntax: DialectSyntax, sequence: int | None, names: frozenset[str]
 ) -> HistoryRecord:
@@ -288,6 +289,11 @@ def _record_of(
     # FeedSync times are written in one form. SSE times are preserved as received.
     is_ours = when_us is None or syntax.dialect is FEEDSYNC or when == syntax.write_time(when_us)
     return HistoryRecord(sequence, when_us, by, "" if is_ours else when or "", _foreign_markup(values, names))
+
+
+# Versions of one item share most records, and are read after each other. A look-up takes a fifth of the time of reading
+# the attributes.
+_known_record = lru_cache(1_024)(_record_of)
 
 
 def _foreign_markup(

@@ -1,5 +1,7 @@
 """sx:sync in items: what is read, what is refused, what is written."""
 
+import tracemalloc
+
 import pytest
 from lxml import etree
 
@@ -7,7 +9,7 @@ from smartfeeds.core.text import is_nss, to_nss
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS, SSE_NAMESPACES
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.lexis import LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_NS
+from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_NS
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, Edit, Flag
 from smartfeeds.sync.sharing import NO_SHARING, FeedWindow, RelatedFeed, RelatedKind, Sharing
@@ -541,3 +543,20 @@ def test_first_sync_data_is_what_the_general_writer_writes(when_us: int) -> None
     """[FS-041] [FS-044] The short way for every new item says the same as the long one."""
     version = FEEDSYNC.create("a'b%20", b"", Edit(when_us, "feeds.example%2Fo'brien@example.net"))
     assert write_first("a'b%20", when_us, version.top.by) == write_sync(version, FEEDSYNC)
+
+
+def test_long_texts_are_not_kept_in_memory():
+    """A stranger's document may have any number of long texts in place of dates and in attributes of others."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(20):
+            long = f"{number}{'x' * 100_000}"
+            for syntax in (FEEDSYNC_LEXIS, SSE_LEXIS, LENIENT_SSE_LEXIS):
+                assert syntax.read_time(long) is None
+            assert "when is" in refused(entry(inside=f'<sx:history sequence="1" when="{long}"/>'))
+            assert read(entry(inside=f'<sx:history sequence="1" by="A" other="{long}"/>')) is not None
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 500_000

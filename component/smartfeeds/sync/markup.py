@@ -264,7 +264,7 @@ def _check_count(items: Sized, limit: int, what: str) -> None:
 def _record(node: Element, syntax: DialectSyntax, sequence: int | None = None, own_tag: str = "") -> HistoryRecord:
     """Reads one record. `sequence` is that of SSE, which does not write it; children with `own_tag` are not foreign."""
     names = _FEEDSYNC_NAMES if sequence is None else _SSE_NAMES
-    attributes = tuple(node.items())
+    attributes = cast("tuple[tuple[str, str], ...]", tuple(node.items()))
     # Foreign attributes may have any length and number. In the cache they could fill the memory.
     is_short = sum(len(name) + len(value) for name, value in attributes) <= _CACHED_CHARACTERS
     record = (_known_record if is_short else _record_of)(attributes, syntax, sequence, names)

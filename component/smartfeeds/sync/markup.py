@@ -248,7 +248,7 @@ def _listed_conflicts(
         for node in nodes:
             try:
                 counter = read_number(node.get("version"), "the version of a conflict")
-                record = _record_of(tuple(node.items()), syntax, counter, _CONFLICT_NAMES)
+                record = _record_of(node, syntax, counter, _CONFLICT_NAMES)
             except FeedError as error:
                 notes.append(f"{sync_id}: a conflict was ignored: {error.text}")
                 continue
@@ -264,10 +264,7 @@ def _check_count(items: Sized, limit: int, what: str) -> None:
 def _record(node: Element, syntax: DialectSyntax, sequence: int | None = None, own_tag: str = "") -> HistoryRecord:
     """Reads one record. `sequence` is that of SSE, which does not write it; children with `own_tag` are not foreign."""
     names = _FEEDSYNC_NAMES if sequence is None else _SSE_NAMES
-    attributes = cast("tuple[tuple[str, str], ...]", tuple(node.items()))
-    # Foreign attributes may have any length and number. In the cache they could fill the memory.
-    is_short = sum(len(name) + len(value) for name, value in attributes) <= _CACHED_CHARACTERS
-    record = (_known_record if is_short else _record_of)(attributes, syntax, sequence, names)
+    record = _record_of(node, syntax, sequence, names)
     if len(node):
         children = tuple(canonical(child) for child in node.iterchildren(etree.Element) if child.tag != own_tag)
         if children:
@@ -275,7 +272,15 @@ def _record(node: Element, syntax: DialectSyntax, sequence: int | None = None, o
     return record
 
 
-def _record_of(
+def _record_of(node: Element, syntax: DialectSyntax, sequence: int | None, names: frozenset[str]) -> HistoryRecord:
+    """Returns the record in the attributes of an element, of which the dialect defines `names`."""
+    attributes = cast("tuple[tuple[str, str], ...]", tuple(node.items()))
+    # Foreign attributes may have any length and number. In the cache they could fill the memory.
+    is_short = sum(len(name) + len(value) for name, value in attributes) <= _CACHED_CHARACTERS
+    return (_known_record if is_short else _read_record)(attributes, syntax, sequence, names)
+
+
+def _read_record(
     attributes: tuple[tuple[str, str], ...], syntax: DialectSyntax, sequence: int | None, names: frozenset[str]
 ) -> HistoryRecord:
     """Returns the record with these attributes, of which the dialect defines `names`."""
@@ -293,7 +298,7 @@ def _record_of(
 
 # Versions of one item share most records, and are read after each other. A look-up takes a fifth of the time of reading
 # the attributes.
-_known_record = lru_cache(1_024)(_record_of)
+_known_record = lru_cache(1_024)(_read_record)
 
 
 def _foreign_markup(

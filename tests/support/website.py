@@ -13,6 +13,25 @@ from smartfeeds.core.times import format_datetime
 
 US = 1_000_000
 BUILD_S = 1_304_942_400  # the clock of `World` begins here
+# Texts that readers of addresses refuse, each with an exception of its own, or read differently.
+NO_ADDRESSES = (
+    "http://[",
+    "http://[]",
+    "http://[]@",
+    "http://[::1]@",
+    "http://[::1]]@",
+    "http://a@[::1]@",
+    "http://[::1]x",
+    "http://[:]",
+    "http://[::1_]",
+    "http://a:x",
+    "http://a:-1",
+    "http://a:99999",
+    "http://a:+8080",
+    "http://a:8_0_8_0",
+    "http://xn--a",
+    "http://a\\@b",
+)
 Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

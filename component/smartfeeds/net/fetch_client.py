@@ -22,7 +22,7 @@ from smartfeeds.net.fetch import FetchError, FetchLimits, FetchResponse, Hop, Se
 from smartfeeds.net.headers import charset_of, echoed, header_fault, headers_of
 from smartfeeds.net.limiter import HostLimiter, HostPausedError
 from smartfeeds.net.resolver import KEPT_S
-from smartfeeds.net.session import REDIRECTS, GuardedSession, fault_of, target_of, web_url
+from smartfeeds.net.session import REDIRECTS, GuardedSession, UnreadableUrlError, fault_of, target_of, web_url
 
 _NOT_MODIFIED: Final = 304
 _SUCCESS: Final = frozenset(range(200, 300))
@@ -240,7 +240,7 @@ def _address(text: str) -> URL:
     """The address to request. Raises FetchError if it is not http or https."""
     try:
         url = web_url(text)
-    except (ValueError, TypeError):
+    except UnreadableUrlError:
         raise FetchError(text, "cannot be read as an address; check its spelling") from None
     if url is None:
         raise FetchError(text, "is not supported; use an address that starts with http:// or https://")
@@ -252,7 +252,7 @@ def _joined(text: str, url: URL, location: str) -> URL:
         raise FetchError(text, "redirects without naming an address; use the address that the document has now")
     try:
         target = target_of(url, location)
-    except (ValueError, TypeError):
+    except UnreadableUrlError:
         raise FetchError(
             text, "redirects to a text that cannot be read as an address; use the address that the document has now"
         ) from None

@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -106,17 +107,39 @@ class GuardedSession:
         return retry_after_s(response.headers.get("Retry-After", "")[:64], self._clock())
 
 
+class UnreadableUrlError(ValueError):
+    """A text cannot be read as an address."""
+
+
 def web_url(text: str) -> URL | None:
     """An address, its escapes as they are written, because its bytes must arrive unchanged (WS-013). None if it is not
-    http or https. Raises ValueError if it is no address."""
-    url = URL(text, encoded=_PRINTABLE.fullmatch(text) is not None)
-    host, port = url.host, url.port  # yarl decodes a host when it is read, and raises ValueError then
-    return url if url.scheme in ("http", "https") and host and port else None
+    http or https. Raises UnreadableUrlError if it is no address."""
+    url = _read_url(text)
+    return url if url.scheme in ("http", "https") and url.host and url.port else None
 
 
 def target_of(url: URL, location: str) -> URL:
-    """The address that a response from `url` redirects to. Raises ValueError if `location` is no address."""
-    return url.join(URL(location, encoded=_PRINTABLE.fullmatch(location) is not None))
+    """The address that a response from `url` redirects to. Raises UnreadableUrlError if `location` is no address."""
+    return _read_url(location, url)
+
+
+def _read_url(text: str, base: URL | None = None) -> URL:
+    """The address in a text of a stranger, as seen from `base`. Raises UnreadableUrlError, and nothing else.
+
+    The rest of the service reads addresses by `urlsplit`. One that it reads otherwise, or not at all, is refused: with
+    a port such as `+8080`, or with brackets around no IP address.
+    """
+    try:
+        url = URL(text, encoded=_PRINTABLE.fullmatch(text) is not None)
+        url = url if base is None else base.join(url)
+        _host, _port = url.host, url.port  # yarl decodes them when they are read
+        parts = urlsplit(str(url))
+        other_host, _other_port = parts.hostname, parts.port
+        if (other_host or "").lower() != (url.raw_host or "").lower():
+            raise ValueError("two hosts")
+    except Exception:  # noqa: BLE001 - `http://[]@` makes yarl raise IndexError, and others may raise others
+        raise UnreadableUrlError("an address cannot be read") from None
+    return url
 
 
 def fault_of(error: Exception, refusal: str) -> str:

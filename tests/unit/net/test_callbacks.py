@@ -17,7 +17,7 @@ from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.callback_client import HttpCallbacks
 from smartfeeds.net.callbacks import CallbackAnswer
 from smartfeeds.net.clients import CallbackClient
-from support.website import Names, Site
+from support.website import NO_ADDRESSES, Names, Site
 
 FORM = {"Content-Type": "text/plain"}
 
@@ -110,6 +110,15 @@ async def test_redirects_are_followed_with_method_and_body_when_asked(site: Site
     assert (answer.status, answer.url, answer.permanent_url) == (200, site.url("/3"), site.url("/2"))
     assert bodies == [b"body"]
     assert (await client.post(site.url("/1"), b"body", FORM, redirects=1)).status == 302
+
+
+@pytest.mark.parametrize("text", NO_ADDRESSES)
+async def test_text_that_is_no_address_is_a_reason(site: Site, client: CallbackClient, text: str) -> None:
+    """As the address of a callback, and as the target of a redirect."""
+    site.pages["/cb"] = web.Response(status=302, headers={"Location": text})
+    for url in (text, site.url("/cb")):
+        answer = await client.post(url, b"", FORM, redirects=1)
+        assert (answer.status, answer.reason) == (0, "gave no usable answer: an address cannot be read")
 
 
 async def test_endless_answer_is_cut(client: CallbackClient) -> None:

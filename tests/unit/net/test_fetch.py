@@ -15,7 +15,7 @@ from smartfeeds.net.fetch import FetchError, FetchLimits, FetchResponse, display
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from support.faketime import FakeTime
 from support.waiting import HANG_S, wait_for
-from support.website import Names
+from support.website import NO_ADDRESSES, Names
 
 
 def open_fetcher(*, at_once=20, at_once_per_host=2, resolver=None, **limits):
@@ -287,7 +287,7 @@ async def test_redirects_are_followed(site, fetcher, status, location):
     [
         ("file:///etc/passwd", "http://"),
         ("", "without naming an address"),
-        ("http://[", "cannot be read as an address"),
+        *((text, "cannot be read as an address") for text in NO_ADDRESSES),
         ("/", "more than 5 times"),
     ],
 )
@@ -296,6 +296,11 @@ async def test_redirect_to_nowhere_or_in_circles_is_an_error(site, fetcher, loca
 
     assert reason in str(await refused(fetcher, site.url()))
     assert len(site.asked) == (6 if location == "/" else 1)
+
+
+@pytest.mark.parametrize("text", NO_ADDRESSES)
+async def test_text_that_is_no_address_is_refused(fetcher, text):
+    assert "cannot be read as an address" in str(await refused(fetcher, text))
 
 
 # How much it takes.

@@ -20,6 +20,7 @@ from smartfeeds.features.polling.metrics import PollerReading, SourceStateReadin
 from smartfeeds.features.polling.polls import DAY_S, HOUR_S
 from smartfeeds.features.polling.reading import ACCEPT_SOURCE
 from smartfeeds.features.polling.source import PushKind, SourceProgress, SourceState
+from smartfeeds.net.clients import Fetcher
 from smartfeeds.telemetry import REGISTRY
 from support.polling import NODE, PATH, atom, running_polling, tagged
 from support.waiting import wait_for
@@ -895,6 +896,30 @@ async def test_fault_in_reading_slows_the_source(polling, site, monkeypatch):
     source = await polling.source(source)
 
     assert (source.state, "fault of this program" in source.reason, len(site.asked)) == (SourceState.SLOWED, True, 1)
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == ["source_not_read"]
+
+
+async def test_fault_in_a_request_slows_the_source_and_no_other_of_its_host(polling, site, monkeypatch):
+    """[SRC-044] What its server makes of the client holds up no other source."""
+    site.pages |= {PATH: atom("a"), "/other": atom("b")}
+    source = await polling.add()
+    other = await polling.add("/other", node="other")
+    get = Fetcher.get
+
+    async def fail(self, url, *arguments, **options):
+        if url == source.url:
+            raise IndexError("string index out of range")
+        return await get(self, url, *arguments, **options)
+
+    monkeypatch.setattr(Fetcher, "get", fail)
+    with capture_logs() as logs:
+        await polling.look()
+        await polling.look()
+    source, other = await polling.source(source), await polling.source(other)
+
+    assert (source.state, "fault of this program" in source.reason) == (SourceState.SLOWED, True)
+    assert source.due_us > polling.poller._tools.now_us() and source.progress.failures == 1
+    assert other.good_us is not None and site.paths == ["/other"]
     assert [log["event"] for log in logs if log["log_level"] == "error"] == ["source_not_read"]
 
 

@@ -49,7 +49,7 @@ LOOK_S: Final = 5.0  # the store is read this often, because commands change it,
 _JUMP_S: Final = 60.0
 _STATES_S: Final = 60.0  # between two counts of all sources, for metrics
 _LEAST_PAUSE_S: Final = 0.05
-_FAULT_PAUSE_S: Final = 300.0  # of a host whose answer cannot be stored
+_FAULT_PAUSE_S: Final = 300.0  # of a host whose polls cannot be stored
 
 _log = structlog.get_logger()
 
@@ -186,7 +186,8 @@ class Poller:
         await self._store(source, answer, is_request=False)
 
     async def poll(self, source: Source) -> None:
-        """Requests the address of a source once, and stores what every source of this address gets (SRC-019).
+        """Requests the address of a source once, and stores what every source of this address gets (SRC-019). A fault
+        of this program is a failure of these sources.
 
         Raises StoreError.
         """
@@ -194,6 +195,15 @@ class Poller:
         sources = await self._service.read(partial(sharing_address, source=source))
         if not any((other.source_no, other.due_us) == (source.source_no, source.due_us) for other in sources):
             return  # it was polled, removed or paused since it was read
+        try:
+            await self._poll(sources, began_us)
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever a server makes of this, its polls slow down, and hold up no others
+            for other in sources:
+                await self._give_up(other)
+
+    async def _poll(self, sources: Sequence[Source], began_us: int) -> None:
         try:
             response = await self._fetch(sources)
         except FetchError as error:
@@ -259,8 +269,12 @@ class Poller:
         except StoreError:
             raise
         except Exception:  # noqa: BLE001 - whatever a document of others makes of this, its polls slow down
-            _log.exception("source_not_read", node=source.node, url=display_url(source.url))
-            await self._store(source, PollAnswer(AnswerKind.UNREADABLE, BROKEN))
+            await self._give_up(source)
+
+    async def _give_up(self, source: Source) -> None:
+        """Stores the exception that is being handled as a failure of a source, as any other: it is due later."""
+        _log.exception("source_not_read", node=source.node, url=display_url(source.url))
+        await self._store(source, PollAnswer(AnswerKind.UNREADABLE, BROKEN))
 
     async def _read(self, source: Source, response: FetchResponse) -> SourceDocument:
         """Reads a document aside: a large feed takes long enough to hold up everything else. Raises FeedError."""

@@ -2,6 +2,7 @@
 
 import html.entities
 import sys
+import time
 import unicodedata
 
 import pytest
@@ -153,3 +154,43 @@ def test_usual_entries_without_the_word_are_excluded(content: str) -> None:
         searcher(frozenset({word}))(payload) for word in ("rain", "wes", "est", "entry1", "zebra", "rhododendron")
     )
     assert not searcher(frozenset({"in", "rain"}))(payload)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("a" * 7900, [f"abcdefg{number:03}z" for number in range(32)]),
+        ("abcdefg " * 950, [f"abcdefg{number:03}z" for number in range(32)]),
+        ("a " * 3500, [f"abcdefg{number:03}z" for number in range(32)]),
+        ("&amp;" * 1200, [f"abcdefg{number:03}z" for number in range(32)]),
+        ("xabcdefg&lt;" * 650, [f"abcdefg{number:03}z" for number in range(32)]),
+        ("a" * 7900, ["a"]),
+        ("a" * 7900, ["aaa"]),
+        ("é" * 3900, ["zebra"]),
+    ],
+    ids=["one word", "beginnings", "letters", "references", "interruptions", "letter", "in itself", "not ASCII"],
+)
+def test_look_at_a_hostile_text_takes_no_longer_than_reading_it(text: str, query: list[str]) -> None:
+    payload = stored(f"<entry xmlns='http://www.w3.org/2005/Atom'><id>i</id><title>{text}</title></entry>")
+    may_contain = searcher(frozenset(query))
+    may_contain(payload)
+    # The least of several interleaved times of the processor, so that what other processes do is not in it.
+    looking, reading = [], []
+    for _ in range(20):
+        before = time.thread_time_ns()
+        may_contain(payload)
+        between = time.thread_time_ns()
+        read_traits(payload)
+        looking.append(between - before)
+        reading.append(time.thread_time_ns() - between)
+    assert min(looking) < 2 * min(reading)
+
+
+def test_look_ends_at_the_first_missing_word() -> None:
+    """A missing word decides, whichever other words are there or are parts of other words."""
+    payload = entry("<p>In the train to R<b>ome</b>, west of Zürich</p>")
+    may_contain = searcher(frozenset({"sycophant", "in", "train", "west", "rome", "to", "of"}))
+    assert not may_contain(payload)
+    assert searcher(frozenset({"in", "train", "west", "rome", "to", "of"}))(payload)
+    assert searcher(frozenset({"r"}))(payload)
+    assert not searcher(frozenset({"x"}))(payload)

@@ -56,6 +56,7 @@ _REASONS = {
     "greater_than": "must be greater than {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
+    "finite_number": "must be a finite number",
 }
 
 
@@ -266,10 +267,15 @@ def settings_of(**sections: Any) -> Settings:
 
     Raises ConfigError, and pydantic's errors.
     """
-    for name, value in _of_environment().items():
-        given = sections.get(name)
-        sections[name] = {**given, **value} if isinstance(given, dict) and isinstance(value, dict) else value
-    return CONFIGURATION(**sections)
+    return _settings(sections, _of_environment()[0])
+
+
+def _settings(sections: dict[str, Any], environment: dict[str, Any]) -> Settings:
+    merged = {
+        name: {**given, **value} if isinstance(given := sections.get(name), dict) and isinstance(value, dict) else value
+        for name, value in environment.items()
+    }
+    return CONFIGURATION(**sections | merged)
 
 
 def load(path: Path | None) -> Settings:
@@ -280,11 +286,12 @@ def load(path: Path | None) -> Settings:
     """
     data, where = (_read(path), str(path)) if path else ({}, "the environment")
     _check_environment()
+    environment, variables = _of_environment()
     folder = FOLDER.set(path.parent.absolute() if path else Path())
     try:
-        return settings_of(**data)
+        return _settings(data, environment)
     except ValidationError as error:
-        lines = "\n".join(f"  {_explain(dict(mistake))}" for mistake in error.errors())
+        lines = "\n".join(f"  {_explain(dict(mistake), variables)}" for mistake in error.errors())
         raise ConfigError(f"{where}:\n{lines}") from None
     finally:
         FOLDER.reset(folder)
@@ -297,37 +304,60 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} does not exist; create it with smartfeeds init DOMAIN") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError also for a number of too many digits
         raise ConfigError(f"{path} is not TOML: {error}") from None
 
 
-def _of_environment() -> dict[str, Any]:
-    """Returns the sections that the environment sets. A variable has a section as JSON, or one of its keys."""
-    texts = {
-        variable.upper().removeprefix(ENV_PREFIX).lower(): text
-        for variable, text in os.environ.items()
+def _of_environment() -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
+    """Returns the sections that the environment sets, and the variables of their keys. A variable has a section as
+    JSON, or one of its keys. Raises ConfigError."""
+    spelled = {
+        variable.upper().removeprefix(ENV_PREFIX).lower(): variable
+        for variable in os.environ
         if variable.upper().startswith(ENV_PREFIX)
     }
     values: dict[str, Any] = {}
-    for name in sorted(texts):  # a section comes before its keys, which override it
+    variables: dict[tuple[str, ...], str] = {}
+    for name in sorted(spelled):  # a section comes before its keys, which override it
         section, delimiter, key = name.partition(ENV_DELIMITER)
         if section not in CONFIGURATION.model_fields:
             continue
+        variable = spelled[name]
+        text = _text(variable)
         if not delimiter:
-            values[section] = _from_json(section, texts[name])
+            example = 'a list must be JSON, such as \'[{"key": "value"}]\''
+            if section in SECTIONS:
+                example = 'a section must be a JSON object, such as \'{"key": "value"}\''
+            values[section] = value = _from_json(variable, text, example)
+            variables |= (
+                {(section, key): variable for key in value} if isinstance(value, dict) else {(section,): variable}
+            )
         elif isinstance(keys := values.setdefault(section, {}), dict):
-            field = SECTIONS[section].model_fields.get(key)
+            field = SECTIONS[section].model_fields.get(key) if section in SECTIONS else None
             is_list = field is not None and get_origin(field.annotation) is tuple
-            keys[key] = _from_json(section, texts[name]) if is_list and texts[name] else texts[name]
-    return {section: value for section, value in values.items() if value is not None}
+            keys[key] = (
+                _from_json(variable, text, "a list must be JSON, such as '[\"a.example\"]'") if is_list else text
+            )
+            variables[section, key] = variable
+    return {section: value for section, value in values.items() if value is not None}, variables
 
 
-def _from_json(section: str, text: str) -> object:
+def _text(variable: str) -> str:
+    text = os.environ[variable]
     try:
-        return json.loads(text)
-    except ValueError:
-        variable = f"{ENV_PREFIX}{section.upper()}"  # no key, so that the message shows no part of a value
-        raise ConfigError(f"{variable}: a list must be JSON, such as '[\"a.example\"]'") from None
+        text.encode()
+    except UnicodeEncodeError:  # Python decodes other bytes to lone surrogates, which nothing can store or send
+        raise ConfigError(f"{variable}: the value is not UTF-8; write it in UTF-8") from None
+    return text
+
+
+def _from_json(variable: str, text: str, example: str) -> object:
+    try:
+        value: object = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()  # raises for a lone surrogate, which JSON may have as \ud800
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{variable}: {example}") from None
+    return value
 
 
 def is_configured_by_environment() -> bool:
@@ -362,12 +392,12 @@ def _nearest_variable(name: str) -> str:
     return f"; did you mean {matches[0]}?" if matches else ""
 
 
-def _explain(error: dict[str, Any]) -> str:
+def _explain(error: dict[str, Any], variables: Mapping[tuple[str, ...], str]) -> str:
     """Returns one line about one mistake. The line shows the value only if it should be one of a few words: any other
     value may be the secret."""
     place = [str(part) for part in error["loc"]]
-    variable = ENV_PREFIX + ENV_DELIMITER.join(place[:2]).upper()
-    name = (".".join(place) or "settings") + (f" (from {variable})" if variable in os.environ else "")
+    variable = variables.get(tuple(place[:2])) or variables.get(tuple(place[:1]))
+    name = (".".join(place) or "settings") + (f" (from {variable})" if variable else "")
     kind = str(error["type"])
     if kind == "extra_forbidden":
         sections = {**SECTIONS, **LISTS}

@@ -8,7 +8,7 @@ from ipaddress import ip_interface
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.stores import parse_store
@@ -102,7 +102,25 @@ Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
 
+_MOST = 2**63 - 1  # the greatest number of a column of the database
+_MOST_SECONDS = 1_000_000_000  # 30 years: a point in time that is so far away is one of a database and of a calendar
+
+
 class SettingsSection(BaseModel):
     """One table of the configuration file. Values are read-only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)  # the input may be the secret
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,  # the input may be the secret
+    )
+
+    @field_validator("*")
+    @classmethod
+    def _is_bounded(cls, value: object) -> object:
+        if isinstance(value, float) and value > _MOST_SECONDS:
+            raise ValueError(f"must be at most {_MOST_SECONDS}")
+        if isinstance(value, int) and value > _MOST:
+            raise ValueError(f"must be at most {_MOST}")
+        return value

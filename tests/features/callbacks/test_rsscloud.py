@@ -250,7 +250,7 @@ def test_sixth_parameter_is_the_domain_if_it_is_a_string() -> None:
         (rpc_call(FIVE[0], "<int>1</int><int>2</int><odd/>"), "5 parameters are wanted, 3 came"),
         (rpc_call("<boolean>2</boolean>"), "bad boolean value"),
         (rpc_call("<double>a</double>"), "could not convert string to float: 'a'"),
-        (rpc_call("<bigdecimal>a</bigdecimal>"), "no proper XML-RPC"),
+        (rpc_call("<bigdecimal>a</bigdecimal>"), "no proper XML-RPC: bigdecimal is none of its types"),
         (rpc_call("<base64>a</base64>"), "no proper XML-RPC"),
         (rpc_call("<odd>1</odd>"), "unknown tag 'odd'"),
         (rpc_call("<struct><member><value>a</value></member></struct>"), "list index out of range"),
@@ -492,6 +492,76 @@ def test_faults_and_other_documents_are_no_answers(protocol: CloudProtocol, body
     """[RC-065]"""
     with pytest.raises(RemoteCallError, match=text):
         read_answer(protocol, body)
+
+
+# Values that the library reads and no answer has: of other specifications, and such as cannot be compared.
+FOREIGN = [
+    *(f"<bigdecimal>{text}</bigdecimal>" for text in ("sNaN", "NaN", "Infinity", "1", "1e999999")),
+    "<nil/>",
+    "<ex:nil/>",
+    '<ex:nil xmlns:ex="http://ws.apache.org/xmlrpc/namespaces/extensions"/>',
+    '<nil xmlns="http://ws.apache.org/xmlrpc/namespaces/extensions"/>',
+    *(f"<{kind}>1</{kind}>" for kind in ("i1", "i2", "i8", "biginteger", "float", "ex:i8")),
+]
+STRANGE = [
+    *(f"<double>{text}</double>" for text in ("nan", "inf", "1e999", "0.5")),
+    "<dateTime.iso8601>20110509T12:00:00</dateTime.iso8601>",
+    "<base64>MQ==</base64>",
+    "<int>99999999999</int>",
+    "<array><data/></array>",
+    "<struct/>",
+]
+
+
+def response(value: str) -> bytes:
+    return f"<methodResponse><params><param><value>{value}</value></param></params></methodResponse>".encode()
+
+
+def fault(code: str, text: str) -> str:
+    members = f"<member><name>faultCode</name><value>{code}</value></member>"
+    members += f"<member><name>faultString</name><value>{text}</value></member>"
+    return f"<fault><value><struct>{members}</struct></value></fault>"
+
+
+def fl_error(value: str) -> str:
+    return f"<struct><member><name>flError</name><value>{value}</value></member></struct>"
+
+
+@pytest.mark.parametrize("value", FOREIGN)
+def test_types_of_other_specifications_are_refused(value: str) -> None:
+    """[RC-010] [RC-065] Wherever they are, in calls and in answers."""
+    for inside in (value, fl_error(value), f"<array><data><value>{value}</value></data></array>"):
+        assert refusal_in(RPC, response(inside)).startswith("gave no proper answer")
+        with pytest.raises(RemoteCallError):
+            read_answer(RPC, response(inside))
+        with pytest.raises(RemoteCallError):
+            by_rpc(rpc_call(*FIVE, inside))
+    with pytest.raises(RemoteCallError):
+        read_answer(RPC, f"<methodResponse>{fault('<int>1</int>', value)}</methodResponse>".encode())
+
+
+@pytest.mark.parametrize("value", STRANGE)
+def test_no_value_is_a_success_but_a_truth_value(value: str) -> None:
+    """[RC-065]"""
+    assert refusal_in(RPC, response(value)) == "answered false"
+    assert not read_answer(RPC, response(value)).success
+    assert not read_answer(RPC, response(fl_error(value))).success
+    for port in range(5):
+        with pytest.raises((RemoteCallError, CloudRequestError)):
+            by_rpc(rpc_call(*FIVE[:port], value, *FIVE[port + 1 :]))
+
+
+@pytest.mark.parametrize("code", ["99999999999", "-99999999999", "7"])
+def test_fault_of_a_caller_is_not_echoed(code: str) -> None:
+    """[RC-010] A call that reports a fault is none; our faults have the code 4."""
+    with pytest.raises(RemoteCallError, match="the message is no call: it reports a fault") as caught:
+        by_rpc(f"<methodCall>{fault(f'<int>{code}</int>', 'secret')}</methodCall>".encode())
+    written = xml_rpc.write_fault(caught.value)
+    assert b"<int>4</int>" in written and b"secret" not in written
+
+    with pytest.raises(RemoteCallError, match="secret") as caught:
+        read_answer(RPC, f"<methodResponse>{fault(f'<int>{code}</int>', 'secret')}</methodResponse>".encode())
+    assert b"<int>4</int>" in xml_rpc.write_fault(caught.value)
 
 
 @pytest.mark.parametrize(

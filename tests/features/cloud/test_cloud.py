@@ -37,6 +37,7 @@ SITE = "http://feeds.example"
 NEWS = f"{SITE}/feeds/news.rss"
 PEER = "127.0.0.1"
 Answer = Callable[[web.Request], web.StreamResponse]
+SIGNALLING = xml_rpc.write_result("sNaN").replace(b"string>", b"bigdecimal>")  # to compare it raises
 TRUE = {"http-post": b"", "xml-rpc": xml_rpc.write_result(True), "soap": soap.write_result("n", True, "urn:x")}
 
 
@@ -229,6 +230,7 @@ async def test_notification_in_the_protocol_of_the_registration(bench: Bench, pr
         ("http-post", web.Response(status=302, headers={"Location": "/m"}), "answered 302"),
         ("xml-rpc", web.Response(body=xml_rpc.write_result(False)), "answered false"),
         ("xml-rpc", web.Response(body=b"ok"), "gave no proper answer"),
+        ("xml-rpc", web.Response(body=SIGNALLING), "gave no proper answer"),
         ("soap", web.Response(body=soap.write_result("n", False, "urn:x")), "answered false"),
         ("soap", web.Response(status=500, body=TRUE["soap"]), "answered 500"),
     ],

@@ -184,6 +184,13 @@ async def test_registration_by_calls(site: Web, subscribers: Subscribers, door: 
     assert await told(site, subscribers) == [urlencode({"url": NOTES}).encode()]
 
 
+FAULT = (
+    xml_rpc.write_fault(RemoteCallError("x"))
+    .replace(b"methodResponse", b"methodCall")
+    .replace(b"<int>4<", b"<int>99999999999<")
+)
+
+
 async def test_calls_that_are_no_registration(site: Web) -> None:
     """[RC-010] [RC-014] [A-136] A fault: of XML-RPC with status 200, of SOAP with 500. Feeds need no ping."""
     hello = xml_rpc.write_call(RemoteCall("xmlStorageSystem.hello", ()))
@@ -194,12 +201,14 @@ async def test_calls_that_are_no_registration(site: Web) -> None:
         (xml_rpc.write_call(RemoteCall("x.pleaseNotify", (1, 2, 3))), "5 parameters are wanted, 3 came"),
         (b"<a>" * 21 + b"</a>" * 21, "nested deeper than 20 levels"),
         (b"", "the document is empty"),
+        (xml_rpc.write_call(ping).replace(b"params>", b"fault>"), "no proper XML-RPC"),
+        (FAULT, "the message is no call: it reports a fault"),
     ):
         got = await xml(site, "/RPC2", body)
         assert got.status == 200
-        with pytest.raises(RemoteCallError, match=reason) as caught:
+        with pytest.raises(RemoteCallError, match=reason):
             xml_rpc.read_result(got.body)
-        assert caught.value.code == 4
+        assert b"<value><int>4</int></value>" in got.body
     for body in (soap.write_call(ping, ("url",), "urn:x"), b"<odd/>", b"<"):
         got = await xml(site, "/rsscloud/soap", body)
         assert got.status == 500 and b"<faultcode>s:Client</faultcode>" in got.body

@@ -34,6 +34,7 @@ from smartfeeds.formats.rss_channel import Cloud, OwnCloud
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 XML_TYPE: Final = "text/xml; charset=utf-8"
 _PARAMETERS: Final = ("notifyProcedure", "port", "path", "protocol", "urlList")
+_WORDS: Final = {"0": False, "false": False, "1": True, "true": True}
 _DOMAIN_AT: Final = len(_PARAMETERS)
 _DOORS: Final = {
     CloudProtocol.HTTP_POST: (CLOUD_FORM, ""),
@@ -184,7 +185,7 @@ def read_answer(protocol: CloudProtocol, body: bytes) -> CloudAnswer:
         return _json_answer(body) if looks_like_json(body) else _form_answer(body)
     result = _result_of(protocol, body)
     if isinstance(result, Mapping):  # of Radio's servers
-        return CloudAnswer(result.get("flError") in (False, 0, "false", "0"), str(result.get("message", "")))
+        return CloudAnswer(_truth(result.get("flError")) is False, str(result.get("message", "")))
     if _truth(result):
         return CloudAnswer(True)
     return CloudAnswer(False, result if isinstance(result, str) and result else "answered false")
@@ -196,14 +197,14 @@ def _json_answer(body: bytes) -> CloudAnswer:
     except FeedError as error:
         raise RemoteCallError(str(error)) from None
     fields = value if isinstance(value, Mapping) else {}
-    return CloudAnswer(_truth(fields.get("success")), str(fields.get("msg", "")))
+    return CloudAnswer(bool(_truth(fields.get("success"))), str(fields.get("msg", "")))
 
 
 def _form_answer(body: bytes) -> CloudAnswer:
     root = read_message(body)
     if local_name(root) != "notifyResult":
         raise RemoteCallError(f"the answer is no notifyResult: its root element is {local_name(root)[:40]}.")
-    return CloudAnswer(_truth(root.get("success")), root.get("msg", ""))
+    return CloudAnswer(bool(_truth(root.get("success"))), root.get("msg", ""))
 
 
 # A workstation is notified.
@@ -223,6 +224,9 @@ def _result_of(protocol: CloudProtocol, body: bytes) -> RemoteValue:
     return xml_rpc.read_result(body) if protocol is CloudProtocol.XML_RPC else soap.read_result(body)
 
 
-def _truth(value: object) -> bool:
-    """A truth value in the forms that living clouds write."""
-    return value is True or value == 1 or (isinstance(value, str) and value.strip().lower() in ("1", "true"))
+def _truth(value: object) -> bool | None:
+    """A truth value in the forms that living clouds write, None for anything else. Values of other types are not even
+    compared: that may raise."""
+    if isinstance(value, int | float):
+        return bool(value) if value in (0, 1) else None
+    return _WORDS.get(value.strip().lower()) if isinstance(value, str) else None

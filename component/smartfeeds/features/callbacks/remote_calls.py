@@ -17,10 +17,9 @@ RemoteValue = bool | int | float | str | list["RemoteValue"] | dict[str, "Remote
 class RemoteCallError(ValueError):
     """A message is no proper call or no proper answer, or it is an answer that reports a fault."""
 
-    def __init__(self, text: str, code: int = 4) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,10 @@ class Web:
     ) -> FetchResponse:
         self.asked.append(url)
         self.conditional.append(bool(known))
-        site = self.net.sites.get(urlsplit(url).hostname or "")
+        try:
+            site = self.net.sites.get(urlsplit(url).hostname or "")
+        except ValueError:
+            raise FetchError(url, "cannot be read as an address") from None
         if site is not None:
             change = site.change
             response = await self.feed(site, url)
@@ -724,6 +727,16 @@ async def test_feed_that_leads_on_for_ever_without_an_item_is_left(net: Net, web
     assert web.asked[:2] == [FILE, "https://files.example/1"]
     # Its server holds no pulls, so it is read once more.
     assert [f"{path}".partition("?")[0] for path in web.asked[2:]] == [FILE, FILE, FILE, "https://files.example/1"]
+
+
+@pytest.mark.parametrize("target", ["next page", "complete feed"])
+async def test_link_that_is_no_address_is_a_failure_of_its_server(net: Net, web: Web, target: str) -> None:
+    """[FS-079] [SF-049]"""
+    next_page = smart_page(0, entry("a")).replace(b'href="1"', b'href="http://["')
+    complete = feed(entry("a"), sharing=sharing("0001", "0005", "http://["))
+    web.pages[FILE] = next_page if target == "next page" else complete
+    b = await mirror_of(net)
+    assert (await b.state()).error == "http://[ cannot be read as an address"
 
 
 async def test_cursor_that_is_too_long_to_be_one_is_not_kept(net: Net, web: Web) -> None:

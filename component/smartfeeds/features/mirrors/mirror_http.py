@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Final
-from urllib.parse import parse_qsl, quote, urljoin, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
@@ -33,6 +33,7 @@ from smartfeeds.features.polling.tools import ACCEPT_FEED, SourceTools
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK
 from smartfeeds.formats.feed_reader import document_bytes
+from smartfeeds.formats.links import resolve
 from smartfeeds.formats.xml import strict_parser
 from smartfeeds.net.fetch import FetchError, FetchResponse, HttpClient
 from smartfeeds.service.context import Context
@@ -319,7 +320,7 @@ class WebMirrorReader(IncomingMirror):
         decision = PartialFeedFollower(place.until, begun=begun).read(first.url, first.sharing)
         merging.add_notes([decision.note])
         if decision.step is FollowStep.FETCH:
-            complete = await self._get(urljoin(first.url, decision.link))
+            complete = await self._get(resolve(first.url, decision.link))
             assert complete is not None
             decision = decision.state.read(complete.url, complete.sharing)
             merging = replace(merging, ids=set(), anew=True)
@@ -430,7 +431,7 @@ def read_page(response: FetchResponse) -> WebDocument:
     cursor = (head.findtext(_LAST_CURSOR) or "").strip()
     cursor = cursor if len(cursor) <= MAX_CURSOR_CHARACTERS else ""
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
-    next_url = urljoin(response.url, links[0]) if links and cursor else ""
+    next_url = resolve(response.url, links[0]) if links and cursor else ""
     notes = tuple(reader.notes[:3])
     is_smart = bool(cursor) or head.find(_TOTAL) is not None
     hubs = push_links(link_headers, without_items, response.url)

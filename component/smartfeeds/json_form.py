@@ -1,13 +1,14 @@
 """The JSON of values that a column of a table or a letter to another process has. pydantic reads it by the types of
-their fields, so a damaged text is an error and no value of another type.
+their fields in its strict mode, so a damaged text is an error and no value of another type.
 """
 
-import json
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cached_property
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
 
 T = TypeVar("T")
 
@@ -44,10 +45,22 @@ class JsonForm(Generic[T]):
         """
         try:
             if not columns:
-                return self._adapter.validate_json(text, extra=self._extra)
-            return self._adapter.validate_python(json.loads(text) | columns, extra=self._extra)
+                return self._adapter.validate_json(text, strict=True, extra=self._extra)
+            return self._read_beside(columns, from_json(text.encode() if isinstance(text, str) else text))
         except ValidationError as error:
             # The text of the error quotes the value, which may be a secret.
             fault = error.errors(include_input=False)[0]
             place = ".".join(map(str, fault["loc"]))
             raise ValueError(f"{place}: {fault['msg']}" if place else fault["msg"]) from None
+
+    def _read_beside(self, columns: dict[str, object], data: Any) -> T:
+        # As JSON again: of Python's values the strict mode would refuse the texts of enums and the lists of tuples.
+        # Bytes are put in afterwards, because JSON has none.
+        blobs = {name: column for name, column in columns.items() if isinstance(column, bytes)}
+        value = self._adapter.validate_json(
+            to_json(data | columns | dict.fromkeys(blobs, "")), strict=True, extra=self._extra
+        )
+        for name in blobs:
+            if not isinstance(getattr(value, name), bytes):
+                raise ValueError(f"{name}: Input should not be bytes")
+        return replace(cast("Any", value), **blobs) if blobs else value

@@ -70,6 +70,14 @@ def test_sparse_form_has_no_defaults() -> None:
         ('{"name":7,"colour":"red"}', "name: "),
         ('{"name":"n","colour":"blue"}', "colour: "),
         ('{"name":"n","colour":"red","part":{}}', "part.at_us: Field required"),
+        *(
+            (
+                f'{{"name":"n","colour":"red","part":{{"at_us":{number}}}}}',
+                "part.at_us: Input should be a valid integer",
+            )
+            for number in ('"1"', "1.0", "true", "null")
+        ),
+        ('{"name":"n","colour":"red","part":{"at_us":1,"tags":"ab"}}', "part.tags: "),
         ("[" * 100_000, "Invalid JSON"),
     ],
 )
@@ -87,10 +95,38 @@ def test_lenient_form_ignores_what_it_does_not_know() -> None:
         form.read('{"name":"n"}')
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"part":7}', '{"part":{}}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"part":7}', '{"part":{}}', '{"part":{"at_us":"1"}}'])
 def test_damaged_text_beside_columns_is_an_error(text: str) -> None:
     with pytest.raises((ValueError, TypeError)):
         JsonForm(Whole, columns={"name", "colour"}).read(text, name="n", colour="red")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"part":' * 100_000, "\udcff", b"\xff"])
+def test_hostile_text_beside_columns_is_an_error_of_the_value(text: str | bytes) -> None:
+    with pytest.raises(ValueError):
+        JsonForm(Whole, columns={"name", "colour"}).read(text, name="n", colour="red")
+    with pytest.raises(ValueError):
+        FORM.read(text)
+
+
+def test_column_of_another_type_is_an_error() -> None:
+    with pytest.raises(ValueError, match="name: Input should be a valid string"):
+        JsonForm(Whole, columns={"name", "colour"}).read("{}", name=7, colour="red")
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    name: str
+    digest: bytes
+
+
+def test_column_of_bytes_is_beside_the_json() -> None:
+    form = JsonForm(Digest, columns={"digest"})
+    assert form.read('{"name":"n"}', digest=b"\xff\x00") == Digest("n", b"\xff\x00")
+    with pytest.raises(ValueError, match="name: Input should not be bytes"):
+        form.read("{}", name=b"n", digest=b"")
+    with pytest.raises(ValueError, match="digest: "):
+        form.read('{"name":"n"}', digest=7)
 
 
 def test_error_does_not_quote_the_value() -> None:

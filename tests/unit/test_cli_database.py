@@ -15,6 +15,7 @@ from smartfeeds.console import Exit
 from smartfeeds.store import migrate
 from smartfeeds.store.lock import lock_database
 from support.shell import Run
+from support.unprivileged import unprivileged_folder
 
 
 def _known(*commands: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -192,3 +193,38 @@ def test_environment_that_lacks_something_is_named_too(run: Run, monkeypatch: py
     error = run("node", "list", code=Exit.CONFIG).stderr
 
     assert "component: set exactly one of secret and secret_file" in error and "there is no smartfeeds.toml in" in error
+
+
+def test_upgrade_leaves_no_log_files(ready: Run) -> None:
+    ready("node", "create", "news")
+    before = names()
+    for _ in range(2):
+        assert "has schema" in ready(*UPGRADE).stdout
+        assert names() == before
+
+
+@pytest.mark.parametrize("command", [READING[0], UPGRADE], ids=" ".join)
+@pytest.mark.parametrize("place", ["smartfeeds.db", "."])
+def test_read_only_database_says_so(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], place: str
+) -> None:
+    with unprivileged_folder() as folder:
+        monkeypatch.chdir(folder)
+        run("init", "feeds.example.org")
+        run("node", "create", "news")
+        before = names()
+        Path(place).chmod(0o400 if place == "smartfeeds.db" else 0o500)
+
+        error = run(*command, code=Exit.STORE).stderr
+
+        assert f"{folder}/smartfeeds.db: it is read-only; give this user write permission" in error
+        assert names() == before
+
+
+def test_upgrade_of_a_served_database_at_the_newest_schema_has_nothing_to_do(ready: Run) -> None:
+    ready("node", "create", "news")
+    release = lock_database(Path("smartfeeds.db"), "smartfeeds, feeds.example.org")
+
+    assert f"has schema {migrate.HEAD} already" in ready(*UPGRADE).stdout
+
+    release()

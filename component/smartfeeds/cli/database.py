@@ -11,6 +11,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
+from smartfeeds.store.sqlite_engine import check_writable
 from smartfeeds.store.sqlite_file import schema_version
 
 
@@ -32,6 +33,7 @@ def upgrade(config: Path | None) -> None:
         print_out(f"{store.address.name} has schema {HEAD}.")
         return
     path = store.path
+    check_writable(path)
     before = schema_version(path)
     if before == HEAD:
         print_out(f"{path} has schema {before} already.")

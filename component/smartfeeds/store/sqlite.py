@@ -6,7 +6,6 @@ A group costs one switch to the thread and one sync of the disk.
 
 import asyncio
 import contextlib
-import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -25,8 +24,8 @@ from smartfeeds.store.indexer import TraitsReader
 from smartfeeds.store.sql_store import SqlStore
 from smartfeeds.store.sqlite_engine import (
     DATABASE_ERRORS,
-    READ_ONLY,
     SqliteEngine,
+    check_writable,
     make_private,
     missing,
     restoring_path,
@@ -153,7 +152,7 @@ class SqliteStore(SqlStore):
     async def open(self) -> None:
         if self._connections:
             raise StoreError("the store is already open")
-        _check_writable(self.path)
+        check_writable(self.path)
         # An empty database must not take the place of one whose restore was interrupted.
         if not self.path.exists() and (not self._mode.creates or restoring_path(self.path).exists()):
             raise missing(self.path)
@@ -283,9 +282,3 @@ def _checkpoint(raw: sqlite3.Connection) -> None:
     # too, which reports it.
     with contextlib.suppress(sqlite3.Error):
         raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-
-
-def _check_writable(path: Path) -> None:
-    # SQLite would open the file for reading and leave read-only log files behind, which remain after the cause is gone.
-    if path.exists() and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise StoreError(f"the database {path}: {READ_ONLY}")

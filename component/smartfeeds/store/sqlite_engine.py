@@ -103,6 +103,22 @@ def missing(path: Path, advice: str = CREATE_IT) -> StoreError:
     return StoreError(f"the database {path.absolute()} does not exist; {advice}")
 
 
+def check_writable(path: Path) -> None:
+    """Raises StoreError if this user may not write to a file."""
+    # SQLite would open the file for reading and leave read-only log files behind, which remain after the cause is gone.
+    if path.exists() and not _may_write(path):
+        raise StoreError(f"the database {path}: {READ_ONLY}")
+
+
+def is_read_only(path: Path) -> bool:
+    """Returns whether a file exists, but this user may not write to it or to its folder."""
+    return path.exists() and not (_may_write(path) and _may_write(path.parent))
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
 def make_private(path: Path) -> None:
     """Creates a new database file that only its owner can read: it contains closed nodes and subscriptions.
 
@@ -117,6 +133,8 @@ def store_error(error: Exception, path: str) -> StoreError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODABLE):
         code = sqlite3.SQLITE_CORRUPT
+    if code == sqlite3.SQLITE_CANTOPEN and is_read_only(Path(path)):
+        code = sqlite3.SQLITE_READONLY  # SQLite cannot create the log files
     advice = _ADVICE.get(code, "it cannot be used")
     return StoreError(f"the database {path}: {advice} ({error})")
 

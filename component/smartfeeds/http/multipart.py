@@ -46,12 +46,17 @@ class _Part(BodyPartReader):
         return self._filename
 
 
+def _unreadable(error: str) -> ValueError:
+    """Returns the error for a header with this text in it."""
+    return ValueError(f"Content-Disposition: {error}")
+
+
 def _parameters(header: str) -> dict[str, str]:
     """The parameters of Content-Disposition (RFC 6266 4.1). Raises ValueError."""
     parameters: dict[str, str] = {}
     if not header:
         return parameters
-    fault = ValueError(f"Content-Disposition: {header}")
+    fault = _unreadable(header)
     match = _DISPOSITION.match(header)
     if match is None:
         raise fault
@@ -73,14 +78,14 @@ def _decoded(value: str) -> str:
         charset, _, text = value.split("'")
         return unquote(text, charset or "utf-8", "strict")
     except (LookupError, ValueError):
-        raise ValueError(f"Content-Disposition: {value}") from None
+        raise _unreadable(value) from None
 
 
 def _named(parameters: Mapping[str, str], name: str) -> str | None:
     """The value of a parameter, which may come in parts (RFC 2231 3). Raises ValueError."""
     value = content_disposition_filename(parameters, name)
     if value is None and any(key.startswith(f"{name}*") for key in parameters):
-        raise ValueError(f"Content-Disposition: {name}")
+        raise _unreadable(name)
     return value
 
 

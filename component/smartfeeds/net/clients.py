@@ -63,7 +63,8 @@ class LateClient(Generic[C]):
         if not self._is_open:
             raise RuntimeError("the client is not open: use it in async with")
         if self._made is None:
-            self._made = self._make()
+            with hidden("aiodns"):  # the first client imports aiohttp
+                self._made = self._make()
         return self._made
 
 
@@ -87,8 +88,8 @@ class Fetcher(LateClient["FetchClient"]):
         limiter = HostLimiter() if limiter is None else limiter
 
         def make() -> "FetchClient":
-            with hidden("aiodns"):
-                from smartfeeds.net.fetch_client import FetchClient
+            from smartfeeds.net.fetch_client import FetchClient
+
             return FetchClient(self.limits, limiter, resolver, clock, contact)
 
         super().__init__(make)
@@ -150,8 +151,8 @@ class CallbackClient(LateClient["HttpCallbacks"]):
             tls.load_verify_locations(ca_file)
 
         def make() -> "HttpCallbacks":
-            with hidden("aiodns"):
-                from smartfeeds.net.callback_client import HttpCallbacks
+            from smartfeeds.net.callback_client import HttpCallbacks
+
             return HttpCallbacks(tuple(allowed), allowed_by, contact, tls, total_s, resolver, clock)
 
         super().__init__(make)

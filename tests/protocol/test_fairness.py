@@ -4,6 +4,8 @@ The wire rows of the flood table are counted, not timed: answers that come befor
 tags that are parsed before the event loop does something else.
 """
 
+import asyncio
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -146,6 +148,44 @@ async def test_full_queue_answers_from_the_frame_and_others_are_served(start: St
     assert refused == ["flood2", "flood3", "flood4"]
     assert here.kinds["pull"] == "result"
     assert here.turns.refused == 3 + 3
+
+
+async def test_socket_is_read_faster_than_costly_stanzas_are_served(
+    start: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quiet user's stanza behind 6 MB of another sender has its turn after less than half of them.
+
+    A stanza has its turn when it was read. The event loop reads two of these stanzas in an iteration, and each takes
+    1.5 ms. If it served them for 5 ms, the socket would stay full, and the quiet user would wait for all.
+    """
+    here = await flooded(start)
+    loop, stream = asyncio.get_running_loop(), here.component.app.stream
+    served: list[str] = []
+
+    def slow(stanza: etree._Element) -> bool:
+        served.append(stanza.get("id", ""))
+        here.time.now_s += 0.0015
+        if len(served) == 51:
+            every_one.set()
+        return True
+
+    every_one = asyncio.Event()
+    monkeypatch.setattr(loop, "time", here.time.clock)
+    monkeypatch.setattr(stream, "on_stanza", slow)
+    floods = [f"<message id='{number}' from='{EVE}'>{'x' * 120_000}</message>" for number in range(50)]
+    data = "".join([*floods, f"<message id='quiet' from='{BOB}'/>"]).encode()
+    read_bytes = 262_144  # what event loops read at once
+    chunks = deque(data[at : at + read_bytes] for at in range(0, len(data), read_bytes))
+
+    def read() -> None:
+        stream.data_received(chunks.popleft())
+        if chunks:
+            loop.call_soon(read)
+
+    loop.call_soon(read)
+    await every_one.wait()
+
+    assert served.index("quiet") < 25
 
 
 async def test_stream_that_ends_is_read_to_its_end(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,10 +25,16 @@ BYTE_COST_S = 0.000_000_01
 # The longest time that parsing takes for a byte. A longer measurement includes a run of the garbage collector. The
 # sender must not pay for that.
 BYTE_MOST_S = 0.000_001
-COSTLY_S = 0.003  # items that feeds accept cost less, unless they have thousands of elements
-# The stanzas of all senders share one TCP stream. Without a rest, rejected stanzas of one sender
-# could fill it. With a rest of 20 times its cost, a costly sender has at most 1/21 of the event loop's time, about 5 %.
+# The sender of a stanza that costs more than this rests. Items that feeds accept cost less, unless they have thousands
+# of elements. A quiet request passes the event loop four times, and may wait for such a stanza each time.
+COSTLY_S = 0.002
+CUT_COST_S = 0.003  # of a stanza that is rejected unread: its bytes fill the link
+# The stanzas of all senders share one TCP stream. Without a rest, rejected stanzas of one sender could fill it. With a
+# rest of 20 times its cost, a costly sender has at most 1/21 of the event loop's time, about 5 %.
 REST_FACTOR = 20.0
+# The rest begins at nothing and reaches `REST_FACTOR` at a cost of 3 ms. With a step, the speed of the machine decided
+# whether requests just below it were 30 or 300 a second.
+RAMP_FACTOR = 60.0
 # The rest after a stanza that costs 100 ms. Without a bound, one slow moment of the machine could silence a sender.
 REST_MOST_S = 2.0
 # Bytes of one sender that may be in work. A publish waits for the transaction before it and for the transaction that it
@@ -202,7 +208,7 @@ class StanzaTurns:
         every.stanzas += 1
         every.bytes += size_bytes
         most_s = BYTE_MOST_S * wire_bytes
-        price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + (cpu_s if cpu_s < most_s else most_s) + COSTLY_S * cut
+        price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + (cpu_s if cpu_s < most_s else most_s) + CUT_COST_S * cut
         sender.waiting.append(Turn(sender, frame, size_bytes, wire_bytes, price_s, requested))
         if not sender.entry:
             self._rank(sender)
@@ -260,7 +266,7 @@ class StanzaTurns:
         """
         turn.requested = turn.requested and not cut
         most_s = BYTE_MOST_S * turn.wire_bytes
-        cost_s = (cpu_s if cpu_s < most_s else most_s) + COSTLY_S * cut
+        cost_s = (cpu_s if cpu_s < most_s else most_s) + CUT_COST_S * cut
         sender = turn.sender
         sender.cost += cost_s
         sender.domain.cost += cost_s
@@ -325,4 +331,5 @@ class StanzaTurns:
             self._rank(sender)
 
     def _let_rest(self, turn: Turn) -> None:
-        turn.sender.rests_until_s = self._clock() + min(turn.cost_s * REST_FACTOR, REST_MOST_S)
+        ramp_s = (turn.cost_s - COSTLY_S) * RAMP_FACTOR
+        turn.sender.rests_until_s = self._clock() + min(turn.cost_s * REST_FACTOR, ramp_s, REST_MOST_S)

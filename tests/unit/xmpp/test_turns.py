@@ -188,6 +188,22 @@ def test_turns_sender_of_an_answer_that_was_requested_does_not_rest(cut: bool, f
     assert result == frames
 
 
+@pytest.mark.parametrize(
+    ("cost_s", "rest_s"), [(0.002, None), (0.0021, 0.006), (0.0025, 0.03), (0.003, 0.06), (0.0031, 0.062), (0.05, 1.0)]
+)
+def test_turns_rest_grows_with_the_cost_without_a_step(cost_s: float, rest_s: float | None) -> None:
+    turns = turns_of()
+    for _ in range(2):
+        turns.add(EVE, b"eve", 100_000)
+    turn = take(turns)
+    assert turn is not None
+    turns.spend(turn, cost_s - turn.price_s)
+    turns.done(turn)
+
+    assert (take(turns) is None) == (rest_s is not None)
+    assert turns.rest_s() == (None if rest_s is None else pytest.approx(rest_s))
+
+
 def test_turns_rest_is_bounded() -> None:
     turns = turns_of()
     for _ in range(2):

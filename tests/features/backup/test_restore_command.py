@@ -175,6 +175,12 @@ def test_backup_without_its_uploaded_files_fails_the_check(backup: Run) -> None:
     backup("restore", "--check", "copy.db")
 
 
+def test_unused_file_that_was_removed_while_the_backup_ran_is_not_missing(backup: Run) -> None:
+    change(f"INSERT INTO file VALUES (1, 'f', '{DIGEST}', 'n', 'image/png', 3, 'o@x', 1, 1)")
+
+    assert "is missing" not in backup("restore", "--check", "copy.db").stdout
+
+
 def test_backup_of_the_first_version_is_restored_and_upgraded(backup: Run, root: Path) -> None:
     """[OPS-091]"""
     shutil.copyfile(root / "tests/data/version-0.1.0/feeds.db", "copy.db")

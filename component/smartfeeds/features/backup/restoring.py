@@ -102,7 +102,9 @@ def _missing_files(connection: sqlite3.Connection, path: Path) -> list[str]:
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'file'").fetchone():
         return []  # the schema is older than uploaded files
     folder = folder_of(path)
-    digests = [str(row[0]) for row in connection.execute("SELECT DISTINCT digest FROM file ORDER BY 1")]
+    # The service may have removed unused files after the database was copied and before they were.
+    used = connection.execute("SELECT DISTINCT digest FROM file WHERE unused_us IS NULL ORDER BY 1")
+    digests = [str(row[0]) for row in used]
     return [digest for digest in digests if not (is_digest(digest) and (folder / digest[:2] / digest).is_file())]
 
 

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.console import Exit
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
+from smartfeeds.features.demo import serve
 from smartfeeds.features.demo.serve import NODE, find_folder, prepare, replace_token
 from smartfeeds.features.demo.stage import OWNER
+from support.shell import Run
 from support.world import World
 
 
@@ -27,6 +30,25 @@ def test_demonstration_has_a_hub(tmp_path: Path) -> None:
     """Feeds name a hub and a cloud only if the service knows its own address."""
     _scene, _server, settings = prepare(tmp_path)
     assert settings.http.base_url == f"http://{settings.http.listen}"
+
+
+@pytest.mark.parametrize("command", [("phone",), ("post", "Tea"), ("publish", "Tea")])
+def test_demonstration_that_does_not_run_is_named_at_once(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """A client would try to log in for half a minute."""
+    prepare(tmp_path / ".run")
+    refused = run("demo", *command, code=Exit.LINK)
+    assert refused.stderr == f"smartfeeds: the demonstration in {tmp_path}/.run does not run; start it with make run\n"
+
+
+@pytest.mark.parametrize(("taken", "is_said"), [(False, False), (True, True)])
+def test_other_ports_are_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: bool, is_said: bool) -> None:
+    """A second clone has other ports than the README."""
+    monkeypatch.setattr(serve, "is_listening", lambda _port: taken)
+    scene, _server, _settings = prepare(tmp_path)
+    text = serve._text(tmp_path, scene, "sf_x", 1, 2)
+
+    assert ("These ports are not the usual ones" in text) == is_said
+    assert (f"replace 15280 by {scene.http_port}, and 15281 by {scene.blog_port}" in text) == is_said
 
 
 def test_folder_of_the_demonstration_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

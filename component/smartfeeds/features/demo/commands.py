@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from smartfeeds.console import Commands, exit_failed_if, print_out, run_async
+from smartfeeds.features.demo.blog import publish_post
 from smartfeeds.features.demo.person import DemoUser
-from smartfeeds.features.demo.serve import FOLDER, NODE, SERVICE, find_folder, read_scene, serve
+from smartfeeds.features.demo.phone import Phone
+from smartfeeds.features.demo.serve import FOLDER, NODE, SERVICE, find_folder, running_scene, serve
 from smartfeeds.terminal import out, progress_bar
 
 if TYPE_CHECKING:
@@ -23,6 +25,12 @@ _FOLDER = click.option(
     help="The folder of all data.",
 )
 
+_FOUND_FOLDER = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"The folder of demo serve. Default: {FOLDER} here, in a folder above, or beside the installation.",
+)
+
 
 @click.group("demo", cls=Commands)
 def demo_command() -> None:
@@ -32,17 +40,13 @@ def demo_command() -> None:
 @demo_command.command("serve")
 @_FOLDER
 def demo_serve(folder: Path) -> None:
-    """Start a Prosody and the service, fill a feed, and print commands to try. Ctrl-C stops everything."""
+    """Start a Prosody, the service and a blog, fill a feed, and print commands to try. Ctrl-C stops everything."""
     run_async(serve(folder, out, progress_bar()))
 
 
 @demo_command.command("publish")
 @click.argument("title")
-@click.option(
-    "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    help=f"The folder of demo serve. Default: {FOLDER} here, in a folder above, or beside the installation.",
-)
+@_FOUND_FOLDER
 def demo_publish(title: str, folder: Path | None) -> None:
     """Publish an entry with this TITLE to the feed of a running demo serve."""
     item_id = run_async(_publish(folder or find_folder(), title))
@@ -50,13 +54,32 @@ def demo_publish(title: str, folder: Path | None) -> None:
 
 
 async def _publish(folder: Path, title: str) -> str:
-    scene = read_scene(folder)
+    scene = running_scene(folder)
     person = DemoUser(scene.owner, scene.client_port)
     await person.login()
     try:
         return await person.publish(SERVICE, NODE, title)
     finally:
         await person.logout()
+
+
+@demo_command.command("post")
+@click.argument("title")
+@click.option("--text", default="", help="The text of the post.")
+@_FOUND_FOLDER
+def demo_post(title: str, text: str, folder: Path | None) -> None:
+    """Write a post with this TITLE on the blog of a running demo serve."""
+    scene = running_scene(folder or find_folder())
+    address = run_async(publish_post(scene.blog_url, scene.secret, title, text))
+    print_out(f"Posted {address}")
+
+
+@demo_command.command("phone")
+@_FOUND_FOLDER
+def demo_phone(folder: Path | None) -> None:
+    """Be the reader of a running demo serve: print the chat messages that arrive, and send the lines that you type."""
+    scene = running_scene(folder or find_folder())
+    run_async(Phone(DemoUser(scene.reader, scene.client_port), SERVICE, print_out).chat())
 
 
 @demo_command.command("gap")

@@ -1,4 +1,4 @@
-"""`make run`: a Prosody, the service beside it, and a feed with items.
+"""`make run`: a Prosody, the service beside it, a feed with items, and a blog to follow.
 
 All data is in one folder. The first start creates it, and later starts use it again.
 """
@@ -26,6 +26,7 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
+from smartfeeds.features.demo.blog import Blog
 from smartfeeds.features.demo.stage import OWNER, write_config
 from smartfeeds.local.process import HOST, LocalAccount, free_port, is_listening
 from smartfeeds.local.prosody import Prosody
@@ -44,7 +45,7 @@ ONLINE_S: Final = 60.0
 _SCENE: Final = "scene.json"
 _LABEL: Final = "smartfeeds demo serve"
 # The usual ports of XMPP servers and of the service, each plus 10,000: a server on this machine may have those.
-_CLIENT_PORT, _COMPONENT_PORT, _HTTP_PORT = 15222, 15347, 15280
+_CLIENT_PORT, _COMPONENT_PORT, _HTTP_PORT, _BLOG_PORT = 15222, 15347, 15280, 15281
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,18 @@ class Scene:
     secret: str
     password: str
     http_port: int = _HTTP_PORT
+    blog_port: int = _BLOG_PORT
+
+    @property
+    def blog_url(self) -> str:
+        """The address of the blog."""
+        return f"http://{HOST}:{self.blog_port}/"
+
+    @property
+    def other_ports(self) -> bool:
+        """Whether a port is not the usual one."""
+        usual = (_CLIENT_PORT, _COMPONENT_PORT, _HTTP_PORT, _BLOG_PORT)
+        return (self.client_port, self.component_port, self.http_port, self.blog_port) != usual
 
     @property
     def reader(self) -> LocalAccount:
@@ -78,6 +91,15 @@ def read_scene(folder: Path) -> Scene:
         raise ConfigError(f"{folder}/{_SCENE} is not valid; remove the folder {folder} to start anew") from None
 
 
+def running_scene(folder: Path) -> Scene:
+    """Returns the scene of a demonstration that runs. Raises ConfigError if there is none, LinkError if it does not
+    run."""
+    scene = read_scene(folder)
+    if not is_listening(scene.client_port):
+        raise LinkError(f"the demonstration in {folder} does not run; start it with make run")
+    return scene
+
+
 def _make_scene(folder: Path) -> Scene:
     if (folder / _SCENE).exists():
         return read_scene(folder)
@@ -87,6 +109,7 @@ def _make_scene(folder: Path) -> Scene:
         secret=secrets.token_urlsafe(24),
         password=secrets.token_urlsafe(9),
         http_port=_free(_HTTP_PORT),
+        blog_port=_free(_BLOG_PORT),
     )
     (folder / _SCENE).touch(mode=0o600)  # before it contains the secrets
     (folder / _SCENE).write_text(json.dumps(asdict(scene)))
@@ -112,13 +135,14 @@ def prepare(folder: Path) -> tuple[Scene, Prosody, Settings]:
         component_port=scene.component_port,
     )
     listen = f"{HOST}:{scene.http_port}"
-    config = write_config(folder, SERVICE, scene.secret, scene.component_port, listen=listen)
+    # The blog is on this machine, whose addresses no source may read by default.
+    config = write_config(folder, SERVICE, scene.secret, scene.component_port, listen=listen, networks=(HOST,))
     return scene, server, load(config)
 
 
 @asynccontextmanager
 async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, App]]:
-    """Runs Prosody and the service, online, until the block ends. Raises ConfigError, LinkError, StoreError.
+    """Runs Prosody, the blog and the service, online, until the block ends. Raises ConfigError, LinkError, StoreError.
 
     StoreError is also raised if a demonstration is running in this folder already.
     """
@@ -126,17 +150,19 @@ async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, 
     release = _lock(folder, scene)
     set_up_logging(settings.log.format, settings.log.level)
     try:
-        with console.status("Starting Prosody"):
-            await asyncio.to_thread(server.start)
-            for account in (scene.owner, scene.reader):
-                await asyncio.to_thread(server.account, account.jid.partition("@")[0], account.password)
-        app = App(settings)
-        await app.start()
-        try:
-            await _online(app)
-            yield scene, app
-        finally:
-            await app.stop()
+        console.print("Starting Prosody ...", markup=False)
+        await asyncio.to_thread(server.start)
+        for account in (scene.owner, scene.reader):
+            await asyncio.to_thread(server.account, account.jid.partition("@")[0], account.password)
+        console.print("Starting smartfeeds ...", markup=False)
+        async with Blog(folder, scene.blog_port, scene.secret).serving():
+            app = App(settings)
+            await app.start()
+            try:
+                await _online(app)
+                yield scene, app
+            finally:
+                await app.stop()
     finally:
         await asyncio.to_thread(server.stop)
         release()
@@ -219,28 +245,41 @@ def _text(folder: Path, scene: Scene, token: str, added: int, items: int) -> str
     news = f"{added} new" if added else "all there from the last start"
     option = "" if folder == Path(FOLDER) else f" --folder {folder}"
     command = ".venv/bin/smartfeeds" if Path(".venv/bin/smartfeeds").exists() else "smartfeeds"
+    site, config = f"http://{HOST}:{scene.http_port}", f"--config {folder}/smartfeeds.toml"
+    ports = (
+        f"""
+These ports are not the usual ones: another program had those at the first start, perhaps a demonstration elsewhere.
+In commands of the README, replace {_HTTP_PORT} by {scene.http_port}, and {_BLOG_PORT} by {scene.blog_port}.
+"""
+        if scene.other_ports
+        else ""
+    )
     return f"""
 The feed is online.
 
   service   {SERVICE}
   node      {NODE}   ({items} items, {news})
   address   xmpp:{SERVICE}?;node={NODE}
-  web page  http://127.0.0.1:{scene.http_port}/feeds/{NODE}/
+  web page  {site}/feeds/{NODE}/
+  blog      {scene.blog_url}
   account   {scene.reader.jid}   password {scene.reader.password}
   token     {token}   publishes in the feed
-  server    127.0.0.1:{scene.client_port} for clients (no TLS), 127.0.0.1:{scene.component_port} for components
+  server    {HOST}:{scene.client_port} for clients (no TLS), {HOST}:{scene.component_port} for components
+{ports}
+Follow the blog: run the first line in a second terminal, and the others in a third.
 
-Try this in a second terminal:
+  {command} demo phone{option}
+  {command} source add {scene.blog_url}feed.xml --tell {scene.reader.jid} {config}
+  {command} demo post 'First snow on the quay'{option}
 
-  {command} follow 'xmpp:{SERVICE}?;node={NODE}' --mirror \\
-      --jid {scene.reader.jid} --password {scene.reader.password} --server 127.0.0.1:{scene.client_port} --plaintext
+Publish in the feed, and read it:
 
-and this in a third:
-
-  curl -u :{token} -d 'Hello, world' http://127.0.0.1:{scene.http_port}/entries/{NODE}/
+  curl -u :{token} -d 'Hello, world' {site}/entries/{NODE}/
   {command} demo publish 'Hello, world'{option}
-  curl -N -H 'Accept: text/event-stream' http://127.0.0.1:{scene.http_port}/feeds/{NODE}/
-  {command} node list --config {folder}/smartfeeds.toml
+  curl -N -H 'Accept: text/event-stream' {site}/feeds/{NODE}/
+  {command} follow 'xmpp:{SERVICE}?;node={NODE}' --mirror \\
+      --jid {scene.reader.jid} --password {scene.reader.password} --server {HOST}:{scene.client_port} --plaintext
+  {command} node list {config}
   {command} demo gap
 
 Ctrl-C stops everything.

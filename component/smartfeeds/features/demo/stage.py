@@ -4,6 +4,7 @@ The services are separate processes, so that a demonstration can kill them.
 """
 
 import asyncio
+import json
 import secrets
 import signal
 import sys
@@ -39,6 +40,9 @@ base_url = "{base_url}"
 [pubsub]
 admins = ["{owner}"]
 
+[sources]
+allowed_networks = {networks}
+
 [link]
 retry_first_s = 0.1
 
@@ -49,15 +53,24 @@ OWNER = "alice@localhost"  # of the feeds of all demonstrations
 
 
 def write_config(
-    folder: Path, service: str, secret: str, port: int, *, listen: str = "", log_level: str = "warning"
+    folder: Path,
+    service: str,
+    secret: str,
+    port: int,
+    *,
+    listen: str = "",
+    log_level: str = "warning",
+    networks: Sequence[str] = (),
 ) -> Path:
-    """Writes the configuration of a service with its database in `folder`. Returns the path of the file."""
+    """Writes the configuration of a service with its database in `folder`. Sources may read from `networks` although
+    they are not public. Returns the path of the file."""
     path = folder / "smartfeeds.toml"
     path.touch(mode=0o600)  # it contains the secret
     values = {"service": service, "secret": secret, "port": port, "listen": listen, "log_level": log_level}
     # Feeds name a hub and a cloud only at an address of their own.
     base_url = f"http://{listen}" if listen else ""
-    path.write_text(_SERVICE_CONFIG.format(**values, base_url=base_url, folder=folder, owner=OWNER))
+    extras = {"base_url": base_url, "folder": folder, "owner": OWNER, "networks": json.dumps(list(networks))}
+    path.write_text(_SERVICE_CONFIG.format(**values, **extras))
     return path
 
 

@@ -5,6 +5,7 @@ Items that share a key are never split: a mark is a key, so a mark between them 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeState, Slice
@@ -12,7 +13,10 @@ from smartfeeds.core.position import MAX_GROUP, format_cursor
 from smartfeeds.core.view import Order, View
 from smartfeeds.delivery.deliverer import ConsumerPosition
 from smartfeeds.service.context import Context, check_expired
-from smartfeeds.service.pulls import cursor_of, key_of
+from smartfeeds.service.damage import note_damaged
+from smartfeeds.service.pulls import WHOLE, cursor_of, fitting, in_view, key_of
+from smartfeeds.service.steps import IndexFirst, index_first
+from smartfeeds.service.syncing import item_in_view
 from smartfeeds.store.base import ReadTx
 
 
@@ -23,6 +27,19 @@ class ChangeBatch:
     node: Node
     items: tuple[Item, ...]
     end: ConsumerPosition
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ViewChanges:
+    """The next changes of a feed as a view shows them.
+
+    `items` are those that the view contains, or has contained. `end` is the mark behind all changes that were read, and
+    `more` says that others may follow.
+    """
+
+    items: tuple[Item, ...]
+    end: Mark
     more: bool
 
 
@@ -57,6 +74,39 @@ def read_changes(
     items, more = items_after(tx, node.node_no, view, mark.key_us, limit)
     end = replace(position, marks={view.order: mark_at(tx, node.node_no, view.order, items[-1])}) if items else position
     return ChangeBatch(node, tuple(items), end, more)
+
+
+def read_view_changes(
+    tx: ReadTx, context: Context, node: Node, view: View, mark: Mark, limit: int, limit_bytes: int
+) -> ViewChanges | IndexFirst:
+    """Returns the next changes above a mark: `limit` of them, within `limit_bytes` of payload, but at least one.
+
+    Damaged items are left out.
+    """
+    if (behind := index_first(tx, node, view)) is not None:
+        return behind
+    whole = replace(WHOLE[view.order], sync=view.sync)
+    changes, more = items_after(tx, node.node_no, whole, mark.key_us, limit)
+    if not changes:
+        return ViewChanges((), mark, more=False)
+    batch = _within_bytes(changes, view.order, limit_bytes)
+    end = mark_at(tx, node.node_no, view.order, batch[-1])
+    more = more or len(batch) < len(changes)
+    visible = [item for item in batch if not (item.deleted and view.hides_tombstones)]
+    inside = [item for item in (in_view(tx, node, view, item) for item in visible) if item is not None]
+    note_damaged(context, node, inside)
+    items = tuple(item_in_view(context, node, view, item) for item in inside if not item.damaged)
+    return ViewChanges(items, end, more)
+
+
+def _within_bytes(changes: list[Item], order: Order, limit_bytes: int) -> list[Item]:
+    """The changes that fit into one document, at least one. Items that share a key stay together."""
+    count = fitting((len(item.payload) for item in changes), limit_bytes)
+    if count == len(changes):
+        return changes
+    next_us = key_of(order, changes[count])
+    whole_groups = [item for item in changes[:count] if key_of(order, item) < next_us]
+    return whole_groups or list(takewhile(lambda item: key_of(order, item) == next_us, changes))
 
 
 def cursors_of(order: Order, items: Iterable[Item]) -> list[str]:

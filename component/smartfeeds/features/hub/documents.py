@@ -6,13 +6,12 @@ A document is written once for all subscriptions that stand at the same mark (WS
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from smartfeeds.app.formats import FORMATS
 from smartfeeds.core.model import Item, Mark, Node
 from smartfeeds.core.urls import entry_path, hub_path
 from smartfeeds.core.view import View
-from smartfeeds.delivery.slices import items_after, mark_at, newest_cursor
+from smartfeeds.delivery.slices import newest_cursor, read_view_changes
 from smartfeeds.features.callbacks.topics import Topic
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.document_format import FeedExport
@@ -20,11 +19,9 @@ from smartfeeds.formats.feed_details import head_of_node
 from smartfeeds.formats.representation import ATOM_TYPE
 from smartfeeds.formats.rss_channel import OwnCloud
 from smartfeeds.service.context import Context
-from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.feed_pages import version_of
-from smartfeeds.service.pulls import WHOLE, cursor_of, fitting, in_view, key_of
-from smartfeeds.service.steps import IndexFirst, index_first
-from smartfeeds.service.syncing import item_in_view
+from smartfeeds.service.pulls import cursor_of
+from smartfeeds.service.steps import IndexFirst
 from smartfeeds.store.base import ReadTx
 
 # Of one document (WS-058).
@@ -84,28 +81,18 @@ def read_topic_batch(tx: ReadTx, context: Context, key: DocumentKey) -> TopicBat
     if node is None:
         return None
     topic, mark, view = key.topic, key.mark, key.topic.view
-    if (behind := index_first(tx, node, view)) is not None:
-        return behind
-    whole = replace(WHOLE[view.order], sync=view.sync)
-    changes, more = items_after(tx, node.node_no, whole, mark.key_us, ITEMS)
-    if not changes:
-        return TopicBatch(node, topic, (), mark, more=False)
-    batch = _within_bytes(changes, view)
-    end = mark_at(tx, node.node_no, view.order, batch[-1])
-    more = more or len(batch) < len(changes)
-    visible = [item for item in batch if not (item.deleted and view.hides_tombstones)]
-    inside = [item for item in (in_view(tx, node, view, item) for item in visible) if item is not None]
-    note_damaged(context, node, inside)
-    inside = [item for item in inside if not item.damaged]
-    if not inside:
-        return TopicBatch(node, topic, (), end, more)
-    last = inside[-1]
+    changes = read_view_changes(tx, context, node, view, mark, ITEMS, DOCUMENT_BYTES)
+    if isinstance(changes, IndexFirst):
+        return changes
+    if not changes.items:
+        return TopicBatch(node, topic, (), changes.end, changes.more)
+    last = changes.items[-1]
     return TopicBatch(
         node,
         topic,
-        tuple(item_in_view(context, node, view, item) for item in inside),
-        end,
-        more,
+        changes.items,
+        changes.end,
+        changes.more,
         _total(tx, node, view, last),
         newest_cursor(tx, node, view, mark),
         cursor_of(tx, node.node_no, view.order, last),
@@ -117,19 +104,6 @@ def _total(tx: ReadTx, node: Node, view: View, last: Item) -> int | None:
     if view.filtered:
         return tx.bounded_count(node.node_no, view)
     return last.total if view.smart else last.live
-
-
-def _within_bytes(changes: list[Item], view: View) -> list[Item]:
-    """The changes that fit into one document, at least one.
-
-    A mark is a key, so items that share a key stay together.
-    """
-    count = fitting((len(item.payload) for item in changes), DOCUMENT_BYTES)
-    if count == len(changes):
-        return changes
-    next_us = key_of(view.order, changes[count])
-    whole_groups = [item for item in changes[:count] if key_of(view.order, item) < next_us]
-    return whole_groups or list(takewhile(lambda item: key_of(view.order, item) == next_us, changes))
 
 
 def write_topic(batch: TopicBatch, site_url: str, cloud: OwnCloud | None, now_us: int) -> TopicDocument:

@@ -180,6 +180,7 @@ async def test_installed_program_serves_a_feed(program: Path, prosody: TestServe
                 assert line, seen.decode()
                 seen += line
         assert f"store={conf / 'smartfeeds.db'}" in seen.decode()
+        assert f"http=http://127.0.0.1:{port}/" in seen.decode()
         await _check_pages(f"http://127.0.0.1:{port}")
     finally:
         if service.returncode is None:

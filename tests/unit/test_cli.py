@@ -5,8 +5,11 @@ import io
 import json
 import os
 import re
+import shlex
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -57,6 +60,54 @@ def test_init_writes_a_private_configuration_that_loads(run: Run) -> None:
     assert f'password: "{settings.component.reveal_secret()}"' in result.output
     assert "global_routes: false" in result.output
     assert "component_number" not in result.output
+
+
+@pytest.mark.needs("accounts")
+def test_init_makes_an_admin_and_prints_steps_that_work(run: Run) -> None:
+    """A feed, a sign-in and a page, also with a configuration elsewhere."""
+    printed = run("init", "feeds.example.org", "--admin", "Alice@example.org", "--output", "own file.toml").output
+    steps = printed.partition("Meanwhile, in another terminal:")[2]
+    lines = [line.partition(":  ")[2] for line in steps.splitlines() if "smartfeeds " in line]
+    assert load(Path("own file.toml")).pubsub.admins == ("alice@example.org",)
+    assert re.findall(r"smartfeeds (\w+)", printed.partition("Then: ")[2])[:2] == ["doctor", "run"]
+
+    node, token = [run(*shlex.split(line)[1:]) for line in lines]
+    assert node.output == "Created the node news, owned by alice@example.org.\n"
+    assert token.stdout.startswith("sf_")
+    assert re.findall(r"http://127\.0\.0\.1:8280(/\S*)", steps) == ["/login", "/feeds/news/"]
+    assert "Replace" not in printed
+
+
+def test_init_without_an_admin_says_what_to_replace(run: Run) -> None:
+    printed = run("init", "feeds.example.org").output
+
+    assert load(Path("smartfeeds.toml")).pubsub.admins == ()
+    assert "smartfeeds node create news --owner you@example.org\n" in printed
+    assert "Replace you@example.org by your address." in printed
+
+
+@pytest.mark.parametrize("admin", ["example.org", "alice@example.org/phone", "a b@example.org"])
+def test_init_with_an_admin_who_is_no_person_is_a_usage_error(run: Run, admin: str) -> None:
+    assert "--admin" in run("init", "feeds.example.org", "--admin", admin, code=Exit.USAGE).stderr
+    assert not Path("smartfeeds.toml").exists()
+
+
+def test_old_python_gets_a_sentence_before_anything_is_imported() -> None:
+    """A checkout can be run by any Python."""
+    program = """
+import runpy, sys
+sys.version_info = (3, 10, 12)
+try:
+    runpy.run_module("smartfeeds", run_name="__main__")
+finally:
+    assert {name for name in sys.modules if name.startswith("smartfeeds")} == {"smartfeeds"}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "smartfeeds: this is Python 3.10, and smartfeeds needs Python 3.11 or newer; "
+        "run it with a newer one, such as python3.11 -m smartfeeds\n"
+    )
 
 
 def test_init_twice_keeps_the_file_unless_forced(run: Run) -> None:

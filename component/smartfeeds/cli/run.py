@@ -108,7 +108,13 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
         return False
     _spare_the_collector()
     _keep_freed_memory()
-    log.info("started", version=__version__, component=settings.component.jid, store=settings.store.address.name)
+    log.info(
+        "started",
+        version=__version__,
+        component=settings.component.jid,
+        store=settings.store.address.name,
+        http=f"http://{settings.http.listen}/" if settings.http.listen else "",
+    )
     try:
         report = _report_of(app)
         async with _watched(settings.run.watchdog_s), _status_file(status, app.online, report), _memory_returned():

@@ -25,6 +25,7 @@ from smartfeeds.features.prefetch import PREFETCH
 from smartfeeds.features.presence import PRESENCE
 from smartfeeds.features.privacy import PRIVACY
 from smartfeeds.features.sync_documents import SYNC_DOCUMENTS
+from smartfeeds.features.webhook import WEBHOOK
 
 FEATURES: tuple[Feature, ...] = (
     ACCOUNTS,
@@ -51,4 +52,5 @@ FEATURES: tuple[Feature, ...] = (
     PRESENCE,
     PRIVACY,
     SYNC_DOCUMENTS,
+    WEBHOOK,
 )

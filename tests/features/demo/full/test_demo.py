@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -36,7 +37,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-W", "error", "-m", "smartfeeds", *arguments,
             cwd=cwd, env={**os.environ, "PYTHONPATH": package, "PYTHONUNBUFFERED": "1"},
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         processes.append(process)
         return process
@@ -219,18 +220,48 @@ async def test_readme_commands_of_http_do_what_they_say(start: Start, root: Path
     assert page
     section = (root / "README.md").read_text().split("## The same feed over HTTP")[1].split("```")[1]
     *lines, stream = section.removeprefix("sh\n").strip().replace("http://127.0.0.1:15280", page[1]).splitlines()
+    assert "?category=" in section
     printed = await run(f'cd {tmp_path}; curl() {{ command curl -sS "$@" && echo; }}; ' + "\n".join(lines))
 
-    first, since, rss = printed.split("\n", 2)
-    pages = [json.loads(first), json.loads(since)]
-    assert [len(one["items"]) for one in pages] == [2, 2]
+    first, since, category, rss = printed.split("\n", 3)
+    pages = [json.loads(first), json.loads(since), json.loads(category)]
+    assert [len(one["items"]) for one in pages[:2]] == [2, 2]
     assert not {item["id"] for item in pages[0]["items"]} & {item["id"] for item in pages[1]["items"]}
+    tags = [[tag["displayName"] for tag in item["object"]["tags"]] for item in pages[2]["items"]]
+    assert len(tags) > 3 and all("harbour" in names for names in tags)
     assert "next" in pages[0]
     assert rss.startswith('<?xml version="1.0"')
     assert "<rss" in rss[:200]
-    assert (await run(f"feed={page[1]}/feeds/planet/; {stream}")).startswith("retry: ")
+    assert (await run(f"feed={page[1]}/feeds/planet; {stream}")).startswith("retry: ")
     browser = await run(f"curl -sS -H 'Accept: text/html' {page[1]}/feeds/planet/")
     assert "<title>Planet Tidemark" in browser
+
+
+@pytest.mark.needs("bot", "polling")
+async def test_readme_blog_arrives_on_the_phone(start: Start, root: Path) -> None:
+    """The lines of the README, with the ports that `demo serve` prints: the entries that are there, and a new one."""
+    text = await scene(await start("demo", "serve"))
+    blog = re.search(r"blog +http://127\.0\.0\.1:(\d+)/", text)
+    assert blog
+    section = (root / "README.md").read_text().split("## A blog on your phone")[1].split("\n## ")[0]
+    (show,), lines = [block.splitlines() for block in re.findall(r"(?s)```sh\n(.*?)\n```", section)]
+    phone = await start(*shlex.split(show)[1:])
+    assert b"bob@localhost is online" in await asyncio.wait_for(phone.stdout.readline(), DEADLINE_S)
+    phone.stdin.write(b"list\n")
+    for line in lines:
+        program, *arguments = shlex.split(line.replace("15281", blog[1]))
+        assert program == ".venv/bin/smartfeeds"
+        process = await start(*arguments)
+        out, err = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+        assert process.returncode == 0, (out, err)
+
+    seen = ""
+    async with asyncio.timeout(2 * DEADLINE_S):  # the blog is polled once a minute at most
+        while not all(title in seen for title in ("Storm warning", "Planet Tidemark", "First snow on the quay")):
+            line = (await phone.stdout.readline()).decode()
+            assert line, seen
+            seen += line
+    assert seen.startswith("feeds.localhost: ")
 
 
 async def test_readme_bot_prints_what_is_published(start: Start, root: Path, tmp_path: Path) -> None:

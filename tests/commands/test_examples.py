@@ -15,7 +15,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from smartfeeds.app.config import load, settings_of
+from smartfeeds.app.config import Settings, load, settings_of
 from smartfeeds.cli import main
 from smartfeeds.console import Exit
 from smartfeeds.features.doctor.findings import CheckState
@@ -23,8 +23,52 @@ from smartfeeds.features.doctor.probe import check_link
 from smartfeeds.local.process import LocalServer
 from smartfeeds.local.prosody import Prosody
 from support.ejabberd import Ejabberd
+from support.shell import program_in
 
 NAME = "feeds.example.org"
+
+OPERATOR = (Path(__file__).parents[2] / "docs/operator.md").read_text()
+# `docker compose -f FILE ... exec SERVICE COMMAND`: commands of the service smartfeeds run in this folder, and others
+# are noted.
+DOCKER = """\
+#!/bin/sh
+while [ "$1" != exec ]; do shift; done
+[ "$2" = smartfeeds ] || { echo "$*" >> noted.txt; exit; }
+shift 2
+exec "$@"
+"""
+
+
+def block_of(kind: str) -> str:
+    """A block of the operator's guide."""
+    (block,) = re.findall(rf"(?ms)^```sh {kind}\n(.*?)^```$", OPERATOR)
+    return str(block)
+
+
+def interpolated(value: object, variables: dict[str, str]) -> str:
+    """A value of a compose file as Compose reads it."""
+
+    def value_of(match: re.Match[str]) -> str:
+        name, operator, rest = match.groups()
+        if name in variables:
+            return variables[name]
+        assert operator != ":?", f"{name}: {rest}"
+        return str(rest)
+
+    return re.sub(r"\$\{(\w+)(:\?|:-)([^}]*)\}", value_of, str(value))
+
+
+@pytest.fixture
+def compose_variables(tmp_path: Path) -> dict[str, str]:
+    """The variables of the file that the guide lets operators write."""
+    (tmp_path / "docker").mkdir()
+    subprocess.run(["bash", "-e", "-c", block_of("compose-env")], cwd=tmp_path, check=True)
+    file = tmp_path / "docker/.env"
+    assert file.stat().st_mode & 0o077 == 0
+    return {
+        name: value.removeprefix("'").removesuffix("'")
+        for name, _, value in (line.partition("=") for line in file.read_text().splitlines())
+    }
 
 
 def prosody_of(text: str) -> Callable[[LocalServer], str]:
@@ -145,11 +189,55 @@ def test_compose_file_starts_what_the_image_has(root: Path, server: str) -> None
     assert all((root / "docker" / name).exists() for name in volumes if name.startswith("."))
 
 
+@pytest.mark.parametrize("server", ["prosody", "ejabberd", "postgres", "caddy", "scaling"])
+def test_compose_files_need_no_variable_that_the_documented_file_lacks(
+    root: Path, server: str, compose_variables: dict[str, str]
+) -> None:
+    text = (root / f"docker/compose.{server}.yaml").read_text()
+
+    assert yaml.safe_load(text)["services"]
+    assert "${" in text and "${" not in interpolated(text, compose_variables)
+    assert len(compose_variables["SECRET"]) == 32
+
+
+def test_documented_commands_in_the_container_make_a_feed_and_a_token(
+    root: Path, tmp_path: Path, compose_variables: dict[str, str]
+) -> None:
+    """With the environment of the container, in place of the container."""
+    environment = program_in(tmp_path / "bin")
+    (tmp_path / "bin/docker").write_text(DOCKER)
+    (tmp_path / "bin/docker").chmod(0o755)
+    compose = yaml.safe_load((root / "docker/compose.prosody.yaml").read_text())
+    environment |= {
+        name: interpolated(value, compose_variables)
+        for name, value in compose["services"]["smartfeeds"]["environment"].items()
+    }
+    environment["SMARTFEEDS_STORE__URL"] = f"sqlite:///{tmp_path}/feeds.db"
+
+    def run(script: str) -> str:
+        command = ["bash", "-e", "-c", script]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+
+    printed = run(block_of("compose"))
+    assert (tmp_path / "noted.txt").read_text() == "exec prosody prosodyctl adduser alice@example.org\n"
+    assert "Created the node news, owned by alice@example.org." in printed
+    assert printed.splitlines()[-1].startswith("sf_")
+    assert "alice@example.org" in run("smartfeeds node affiliations news")
+    assert settings_from(environment).pubsub.admins == ("alice@example.org",)
+
+
+def settings_from(environment: dict[str, str]) -> Settings:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        return load(None)
+
+
 def test_compose_file_of_caddy_puts_it_in_front(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compose = yaml.safe_load((root / "docker/compose.caddy.yaml").read_text())
     caddy, ours = compose["services"]["caddy"], compose["services"]["smartfeeds"]
     for name, value in ours["environment"].items():
-        monkeypatch.setenv(name, value.replace("${NAME:?choose the public name}", NAME))
+        monkeypatch.setenv(name, interpolated(value, {"NAME": NAME}))
     monkeypatch.setenv("SMARTFEEDS_COMPONENT__JID", NAME)
     monkeypatch.setenv("SMARTFEEDS_COMPONENT__SECRET", "x")
 
@@ -192,9 +280,10 @@ def test_image_is_built_by_commands_that_work(root: Path) -> None:
 
 
 def test_compose_environment_is_a_configuration(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without the variables that may be left out."""
     compose = yaml.safe_load((root / "docker/compose.prosody.yaml").read_text())
     for name, value in compose["services"]["smartfeeds"]["environment"].items():
-        monkeypatch.setenv(name, str(value))
+        monkeypatch.setenv(name, interpolated(value, {"SECRET": "x"}))
     for line in (root / "docker/Dockerfile").read_text().splitlines():
         for name, value in re.findall(r"(SMARTFEEDS_\w+)=(\S+)", line):
             monkeypatch.setenv(name, value)
@@ -202,6 +291,7 @@ def test_compose_environment_is_a_configuration(root: Path, monkeypatch: pytest.
     settings = load(None)
 
     assert settings.component.host == "prosody"
+    assert settings.pubsub.admins == ()
     assert settings.store.url == "sqlite:////var/lib/smartfeeds/feeds.db"
     assert settings.log.format == "json"
 

@@ -78,7 +78,7 @@ def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
         import uvloop  # an extra, so it may be absent
     except ImportError:
         raise ConfigError(
-            "run.event_loop: the package uvloop is not installed; install smartfeeds[uvloop] or choose asyncio"
+            "run.event_loop: the package uvloop is not installed; install it with pip install uvloop, or choose asyncio"
         ) from None
     return cast(Callable[[], asyncio.AbstractEventLoop], uvloop.new_event_loop)
 

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 from urllib.parse import parse_qsl
 
-NO_PSYCOPG: Final = "PostgreSQL needs psycopg; install it with: pip install 'smartfeeds[postgres]'"
+NO_PSYCOPG: Final = "PostgreSQL needs psycopg; install it with: pip install 'psycopg[binary]'"
 FILES_SUFFIX = "-files"  # of the folder of uploaded files beside a database file
 _SQLITE = "sqlite:///"
 _POSTGRES = re.compile(

@@ -27,7 +27,7 @@ def check_postgres(address: StoreAddress) -> Iterator[Finding]:
     try:
         from smartfeeds.features.doctor.postgres_facts import read_facts
     except ImportError:
-        yield _STORE.fix("psycopg is not installed", "install it with: pip install 'smartfeeds[postgres]'")
+        yield _STORE.fix("psycopg is not installed", "install it with: pip install 'psycopg[binary]'")
         return
     try:
         facts = read_facts(address)

@@ -37,7 +37,8 @@ def components(lock: str) -> list[dict[str, Any]]:
 
 
 def bill(lock: str, project: dict[str, Any]) -> dict[str, Any]:
-    """The bill of materials of `project`, the table of pyproject.toml, with the packages of a lock file."""
+    """The bill of materials of `project`, the table of pyproject.toml with the version, and the packages of a lock
+    file."""
     own = f"pkg:pypi/{project['name']}@{project['version']}"
     packages = components(lock)
     return {
@@ -61,13 +62,20 @@ def bill(lock: str, project: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def version() -> str:
+    """The version of the program, read without an import: the image has no packages when it is built."""
+    text = (ROOT / "component/smartfeeds/__init__.py").read_text("utf-8")
+    (number,) = re.findall(r'(?m)^__version__ = "(.*)"$', text)
+    return str(number)
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description="The software bill of materials of a lock file.")
     parser.add_argument("lock", type=Path, nargs="?", default=LOCK)
     lock = parser.parse_args().lock.read_text("utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    print(json.dumps(bill(lock, project), indent=2))
+    print(json.dumps(bill(lock, project | {"version": version()}), indent=2))
 
 
 if __name__ == "__main__":

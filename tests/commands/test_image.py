@@ -15,6 +15,8 @@ import jsonschema
 import pytest
 from referencing import Registry, Resource
 
+from smartfeeds import __version__
+
 BUILD_IMAGE = "tools/build-image"
 LABELS = {"title", "description", "licenses", "version", "revision", "created", "base.name"}
 # Stands for Docker: writes its arguments to a file.
@@ -24,22 +26,22 @@ DOCKER = '#!/bin/sh\nprintf "%s\\n" "$@" > arguments.txt\n'
 @pytest.fixture(scope="module")
 def project(root: Path) -> dict[str, Any]:
     table: dict[str, Any] = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    return table
+    return table | {"version": __version__}
 
 
 @pytest.fixture
 def checkout(root: Path, tmp_path: Path) -> Path:
     """A repository with the files that tools/build-image reads, and a program in the place of Docker."""
-    for name in (BUILD_IMAGE, "pyproject.toml", "requirements.lock", "docker/Dockerfile"):
+    files = ("pyproject.toml", "requirements.lock", "docker/Dockerfile", "component/smartfeeds/__init__.py")
+    for name in (BUILD_IMAGE, *files):
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.write_bytes((root / name).read_bytes())
         path.chmod((root / name).stat().st_mode)
     docker = tmp_path / "bin/docker"
     docker.parent.mkdir()
     docker.write_text(DOCKER)
     docker.chmod(0o755)
-    (tmp_path / "component").mkdir()
     (tmp_path / "component/app.py").write_text("")
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
     for command in (("init", "-q"), ("add", "."), (*identity, "commit", "-q", "-m", "x")):

@@ -20,6 +20,7 @@ import aiohttp
 import click
 import pytest
 
+from smartfeeds import __version__
 from smartfeeds.local.process import free_port
 from support.servers import SECRET, TestServer
 
@@ -83,7 +84,9 @@ def wheel_program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Debian package."""
     # The strongest compression takes half of the time of a build, and changes no file in the package.
-    return Path(run("tools/build-deb", tmp_path_factory.mktemp("deb"), DPKG_DEB_COMPRESSOR_LEVEL="1").strip())
+    folder = tmp_path_factory.mktemp("deb")
+    identity = {"DEBFULLNAME": "Ann Other", "DEBEMAIL": "ann@example.org", "HOMEPAGE": "https://example.org/smartfeeds"}
+    return Path(run("tools/build-deb", folder, DPKG_DEB_COMPRESSOR_LEVEL="1", **identity).strip())
 
 
 @pytest.fixture(scope="session")
@@ -214,8 +217,28 @@ def test_debian_package_has_what_a_system_needs(package: Path) -> None:
         "/usr/share/doc/smartfeeds/examples/nginx.conf",
     } <= names
     assert not [name for name in names if name.startswith("/etc/")], "dpkg would ask about the file at an upgrade"
+    assert "Maintainer: Ann Other <ann@example.org>\n" in fields
+    assert "Homepage: https://example.org/smartfeeds\n" in fields
+    version = re.search(r"(?m)^Version: (.*)$", fields)
+    assert version is not None
+    if ".dev" in __version__:
+        run("dpkg", "--compare-versions", version[1], "lt", __version__.partition(".dev")[0])
     python = f"python3 (>= 3.{sys.version_info.minor})"
     assert python in fields or sys.executable != "/usr/bin/python3"
+
+
+def test_debian_package_names_the_licence_of_everything_that_it_bundles(
+    dpkg: Callable[..., Path], package: Path
+) -> None:
+    root = dpkg("--install", package)
+    text = (root / "usr/share/doc/smartfeeds/copyright").read_text()
+    patterns = re.findall(r"(?m)^(?:Files: | {7})usr/lib/smartfeeds/(\S+)$", text)
+    bundled = [path.name for path in (root / "usr/lib/smartfeeds").iterdir()]
+    covered = {pattern.removesuffix("/*") for pattern in patterns} | {pattern.split("/")[0] for pattern in patterns}
+
+    assert text.startswith("Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/")
+    own = {name for name in bundled if name == "smartfeeds" or name.startswith("smartfeeds-")}
+    assert {name for name in bundled if name not in covered} - own - {"__pycache__"} == set()
 
 
 def test_debian_package_has_a_unit_that_systemd_accepts(

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import zlib
 from dataclasses import replace
+from ipaddress import ip_network
 
 import pytest
 from aiohttp import web
@@ -16,11 +17,13 @@ from smartfeeds.core.view import BARE
 from smartfeeds.errors import StoreError
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources as use_cases
+from smartfeeds.features.polling.answers import good_answer
 from smartfeeds.features.polling.metrics import PollerReading, SourceStateReading
 from smartfeeds.features.polling.polls import DAY_S, HOUR_S
 from smartfeeds.features.polling.reading import ACCEPT_SOURCE
-from smartfeeds.features.polling.source import PushKind, SourceProgress, SourceState
+from smartfeeds.features.polling.source import PushKind, SourceProgress, SourceState, new_source
 from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchResponse, Hop
 from smartfeeds.telemetry import REGISTRY
 from support.polling import NODE, PATH, atom, running_polling, tagged
 from support.waiting import wait_for
@@ -374,18 +377,42 @@ async def test_pushed_source_keeps_its_slow_polls(polling, site):
     assert source.progress.push is PushKind.HUB and pause_s(source, polling.world.clock) == DAY_S
 
 
-async def test_redirect_to_a_private_network_is_followed_and_not_stored(polling, site):
-    """[SRC-035] By its name and by its IP address."""
+async def test_permanent_redirect_into_an_allowed_network_becomes_the_address(polling, site):
+    """[SRC-034] [SRC-035] By its name and by its IP address. All networks are allowed here."""
     for target in (site.url("/new"), site.url("/new", "inside.example")):
         site.pages[PATH] = web.Response(status=301, headers={"Location": target})
         site.pages["/new"] = atom("a")
         source = await polling.poll(await polling.add(node=target))
-        assert source.state is SourceState.POLLED and source.progress.moved is None
+        assert (source.url, source.progress.moved.url) == (site.url(PATH), target)
+        assert (await polling.poll(source, DAY_S)).url == target
 
 
-async def test_permanent_redirect_of_a_public_host(polling, site, world, monkeypatch):
+@pytest.mark.parametrize(
+    ("host", "address", "allowed", "is_stored"),
+    [
+        ("10.0.0.5", "10.0.0.5", ["10.0.0.0/24"], True),
+        ("10.0.0.5", "", ["10.0.0.0/24"], True),
+        ("inside.example", "10.0.0.5", ["10.0.0.0/24"], True),
+        ("[fd00::5]", "fd00::5", ["fd00::/8"], True),
+        ("inside.example", "10.0.0.5", [], False),
+        ("10.0.0.5", "10.0.0.5", [], False),
+        ("10.0.1.5", "10.0.1.5", ["10.0.0.0/24"], False),
+        ("inside.example", "10.0.1.5", ["10.0.0.0/24"], False),
+        ("[fd00::5]", "fd00::5", ["10.0.0.0/8"], False),
+        ("blog.example", "93.184.215.14", [], True),
+        ("blog.example", "", [], True),
+    ],
+)
+def test_redirect_into_a_private_network_is_stored_if_it_is_allowed(host, address, allowed, is_stored):
+    """[SRC-035] `allowed` are the networks of the client that has sent the request."""
+    source, target = new_source("news", "http://blog.example/feed", 0), f"http://{host}/new"
+    hops = (Hop(source.url, 301, "93.184.215.14"), Hop(target, 200, address))
+    answer = good_answer(source, FetchResponse(target, 200, hops=hops), None, tuple(map(ip_network, allowed)))
+    assert answer.moved_to == (target if is_stored else "")
+
+
+async def test_permanent_redirect_of_a_public_host(polling, site, world):
     """[SRC-034] [SRC-037]"""
-    monkeypatch.setattr("smartfeeds.features.polling.answers.is_public", lambda _address: True)
     site.pages[PATH] = web.Response(status=301, headers={"Location": "/new"})
     site.pages["/new"] = web.Response(status=302, headers={"Location": "/today"})
     site.pages["/today"] = atom("b", "a")
@@ -400,9 +427,8 @@ async def test_permanent_redirect_of_a_public_host(polling, site, world, monkeyp
     assert await polling.titles() == ["a", "b"]
 
 
-async def test_redirects_to_the_address_of_another_source_leave_both(polling, site, monkeypatch):
+async def test_redirects_to_the_address_of_another_source_leave_both(polling, site):
     """[SRC-036] Both stay, and share a request from then on."""
-    monkeypatch.setattr("smartfeeds.features.polling.answers.is_public", lambda _address: True)
     site.pages["/old"] = web.Response(status=308, headers={"Location": PATH})
     site.pages[PATH] = atom("a")
     old, new = await polling.add("/old", node="one"), await polling.add(node="two")
@@ -417,9 +443,8 @@ async def test_redirects_to_the_address_of_another_source_leave_both(polling, si
     assert (await polling.titles("one"), await polling.titles("two")) == (["a"], ["a"])
 
 
-async def test_portal_page_changes_nothing(polling, site, monkeypatch):
+async def test_portal_page_changes_nothing(polling, site):
     """[SRC-034] [SRC-043] Old items and validators stay; the link of the page is told, not taken."""
-    monkeypatch.setattr("smartfeeds.features.polling.answers.is_public", lambda _address: True)
     site.pages[PATH] = tagged(atom("a"))
     source = await polling.poll(await polling.add())
     site.pages[PATH] = web.Response(status=301, headers={"Location": "/portal"})

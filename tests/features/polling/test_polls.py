@@ -304,7 +304,7 @@ def test_redirect_to_what_is_no_feed_is_never_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "target", "is_public", "allowed"),
+    ("url", "target", "is_allowed", "is_stored"),
     [
         (URL, NEW, True, True),
         ("http://a.example/", NEW, True, True),
@@ -314,9 +314,9 @@ def test_redirect_to_what_is_no_feed_is_never_stored() -> None:
         (URL, f"https://b.example/{'a' * 2_048}", True, False),
     ],
 )
-def test_unsafe_targets_are_followed_and_not_stored(url: str, target: str, is_public: bool, allowed: bool) -> None:
+def test_unsafe_targets_are_followed_and_not_stored(url: str, target: str, is_allowed: bool, is_stored: bool) -> None:
     """[SRC-035]"""
-    assert may_store_redirect(url, target, is_public=is_public) is allowed
+    assert may_store_redirect(url, target, is_allowed=is_allowed) is is_stored
 
 
 def test_pause_of_a_host_is_no_failure() -> None:

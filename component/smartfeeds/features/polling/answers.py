@@ -2,15 +2,16 @@
 SRC-045)."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
-from smartfeeds.core.ip_addresses import plain_address
+from smartfeeds.core.ip_addresses import Network, plain_address
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.polling.polls import AnswerKind, PollAnswer, may_store_redirect
 from smartfeeds.features.polling.reading import SourceDocument
 from smartfeeds.features.polling.source import Source, host_of
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.net.addresses import is_public
+from smartfeeds.net.addresses import may_connect
 from smartfeeds.net.fetch import FetchError, FetchResponse, Headers
 
 _TOO_MANY = 429
@@ -32,14 +33,17 @@ def whole(response: FetchResponse) -> FetchResponse:
     raise error
 
 
-def good_answer(source: Source, response: FetchResponse, document: SourceDocument | None) -> PollAnswer:
-    """The answer of a response whose document was read, or of one that is not modified (None)."""
+def good_answer(
+    source: Source, response: FetchResponse, document: SourceDocument | None, allowed: Sequence[Network] = ()
+) -> PollAnswer:
+    """The answer of a response whose document was read, or of one that is not modified (None). `allowed` are the
+    networks that the source may reach although they are not public."""
     kind = AnswerKind.UNCHANGED if document is None else AnswerKind.READ
     return PollAnswer(
         kind,
         validators=response.validators,
         fresh_s=_fresh_s(response.headers),
-        moved_to=_moved_to(source, response),
+        moved_to=_moved_to(source, response, allowed),
         hints=PollAnswer(kind).hints if document is None else document.hints,
         times_us=() if document is None else document.times_us,
         title="" if document is None else document.feed.title,
@@ -80,18 +84,19 @@ def busy_host(source: Source, error: FetchError) -> str:
     return host_of(error.hops[-1].url) if error.hops else source.host
 
 
-def _moved_to(source: Source, response: FetchResponse) -> str:
+def _moved_to(source: Source, response: FetchResponse, allowed: Sequence[Network]) -> str:
     """The target of permanent redirects if it may become the address of the source, else ""."""
     target = response.permanent_url
     if target == source.url or not response.hops:
         return ""
     address = next((hop.address for hop in response.hops if hop.url == target), "")
-    return target if may_store_redirect(source.url, target, is_public=_may_be_public(target, address)) else ""
+    return target if may_store_redirect(source.url, target, is_allowed=_may_stay(target, address, allowed)) else ""
 
 
-def _may_be_public(url: str, address: str) -> bool:
-    """Whether the host of an address is on the open Internet. `address` is its IP address, "" if it is not known."""
+def _may_stay(url: str, address: str, allowed: Sequence[Network]) -> bool:
+    """Whether the host of an address is on the open Internet, or in an allowed network. `address` is its IP address, ""
+    if it is not known."""
     host = host_of(url).rpartition(":")[0]
     if plain_address(host) is None:
-        return not address or is_public(address)
-    return is_public(host)
+        return not address or may_connect(address, allowed)
+    return may_connect(host, allowed)

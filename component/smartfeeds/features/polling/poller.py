@@ -243,17 +243,18 @@ class Poller:
 
     async def _take(self, source: Source, response: FetchResponse, began_us: int) -> None:
         """Reads a response for one source and stores it."""
+        allowed = self._clients.of(source).limits.allowed
         try:
             if response.not_modified:
                 offer = self._offer(source, response, None, began_us)
-                await self._store(source, good_answer(source, response, None), offer=offer)
+                await self._store(source, good_answer(source, response, None, allowed), offer=offer)
                 return
             document = await self._read(source, response)
             whole = await with_history(
                 self._service, source, document, response.url, partial(self._older_page, source, response.url)
             )
             answer = replace(
-                good_answer(source, response, document),
+                good_answer(source, response, document, allowed),
                 reason=whole.reason or document.repaired,
                 is_gap=whole.is_gap,
                 archives=whole.archives,

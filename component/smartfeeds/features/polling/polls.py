@@ -121,12 +121,12 @@ _SLOWINGS: Final = {
 }
 
 
-def may_store_redirect(url: str, target: str, *, is_public: bool) -> bool:
-    """Whether the target of a permanent redirect may replace an address (SRC-035). `is_public`: the target is on the
-    open Internet."""
+def may_store_redirect(url: str, target: str, *, is_allowed: bool) -> bool:
+    """Whether the target of a permanent redirect may replace an address (SRC-035). `is_allowed`: the target is on the
+    open Internet, or in a network that the operator has allowed for this source."""
     is_weaker = url.startswith("https:") and not target.startswith("https:")
     has_login = "@" in urlsplit(target).netloc
-    return is_public and not is_weaker and not has_login and len(target.encode()) <= MAX_URL_BYTES
+    return is_allowed and not is_weaker and not has_login and len(target.encode()) <= MAX_URL_BYTES
 
 
 def validators_at(source: Source, now_us: int) -> Validators:

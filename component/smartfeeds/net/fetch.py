@@ -34,7 +34,7 @@ class FetchError(SmartfeedsError):
 
     `headers` are those of that response, `hops` the requests up to the one that failed. `retry_after_s` is the pause in
     seconds that the server asked for, None if it asked for none. The client sends no request to that host and port
-    before the pause ends.
+    before the pause ends. `is_refused`: the client may not reach the network of the address.
     """
 
     def __init__(
@@ -45,12 +45,14 @@ class FetchError(SmartfeedsError):
         status: int = 0,
         retry_after_s: float | None = None,
         headers: Headers = NO_HEADERS,
+        is_refused: bool = False,
     ) -> None:
         super().__init__(f"{display_url(url)} {reason}")
         self.reason = reason
         self.status = status
         self.retry_after_s = retry_after_s
         self.headers = headers
+        self.is_refused = is_refused
         self.hops: tuple[Hop, ...] = ()
 
 

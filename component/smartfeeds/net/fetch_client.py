@@ -182,7 +182,8 @@ class FetchClient(GuardedSession):
         except aiohttp.ClientPayloadError:
             raise FetchError(text, "ended early: the rest of the document is missing") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise FetchError(text, fault_of(error, _REFUSAL)) from None
+            fault = fault_of(error, _REFUSAL)
+            raise FetchError(text, fault, is_refused=fault == _REFUSAL) from None
 
     def _pause(self, response: aiohttp.ClientResponse) -> float | None:
         """Pauses requests to the server for as long as it asks; returns the seconds, None if it does not say."""

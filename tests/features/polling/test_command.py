@@ -301,6 +301,7 @@ def test_check_offers_the_feeds_of_a_page(ready: Run, pages: Site) -> None:
     command = result.stdout.splitlines()[-1].partition(": ")[2]
     assert shlex.split(command) == ["smartfeeds", "source", "add", pages.url("/rss+xml?a=1&b=2")]
 
+    pages.pages["/atom+xml"] = atom("a")
     ready("source", "add", pages.url("/atom+xml"), "--node", "news", "--allow-private")
     (source,) = stored(ready)
     assert (source.url, source.node) == (pages.url("/atom+xml"), "news")
@@ -324,6 +325,61 @@ def test_check_reads_the_networks_of_the_configuration(
     monkeypatch.setenv("SMARTFEEDS_COMPONENT__SECRET", "x")
     monkeypatch.setenv("SMARTFEEDS_SOURCES__ALLOWED_NETWORKS", '["127.0.0.0/8"]')
     assert "title: A blog" in ready("source", "check", url).stdout
+
+
+def test_add_finds_the_feed_of_a_page_and_says_what_it_has(ready: Run, pages: Site) -> None:
+    """[SRC-048] [SRC-083] The first feed becomes the source; the others are named."""
+    links = "".join(
+        f'<link rel="alternate" type="application/atom+xml" href="/{name}" title="{name}">'
+        for name in ("feed", "other")
+    )
+    pages.pages["/"] = f"<html><head>{links}</head></html>".encode()
+    pages.pages |= {"/feed": atom("b", "a"), "/other": atom("c", feed="Another")}
+    result = ready("source", "add", pages.url(), "--allow-private")
+    assert result.stdout.split() == ["1", "127.0.0.1/feed", pages.url("/feed")]
+    assert "Found A blog (Atom 1.0): 2 entries, the newest of 2011-05-09T12:00:00Z: b" in result.stderr
+    assert f"{pages.url('/other')}  Another" in result.stderr
+    assert [source.url for source in stored(ready)] == [pages.url("/feed")]
+
+
+def test_add_of_a_refused_address_names_the_command_that_adds_it(ready: Run, pages: Site) -> None:
+    """[SRC-016] [SRC-083] Nothing is added before."""
+    pages.pages["/feed"] = atom("b", "a")
+    refused = ready("source", "add", pages.url("/feed"), "--node", "a b", code=Exit.CONFIG).stderr
+    assert "its address is not public; nothing was added" in refused and stored(ready) == []
+    program, *arguments = shlex.split(refused.strip().splitlines()[-1].partition("use --allow-private: ")[2])
+    assert program == "smartfeeds" and arguments[-1] == "--allow-private"
+    ready(*arguments)
+    assert [(source.node, source.settings.allow_private) for source in stored(ready)] == [("a b", True)]
+
+
+@pytest.mark.parametrize(("path", "reason"), [("/missing", "answered 404"), ("/text", "is a web page")])
+def test_add_of_an_address_without_a_feed_adds_nothing(ready: Run, pages: Site, path: str, reason: str) -> None:
+    """[SRC-044] [SRC-083] `--unread` adds it all the same, without a request."""
+    pages.pages["/text"] = b"<html><body>no feed</body></html>"
+    refused = ready("source", "add", pages.url(path), "--allow-private", code=Exit.CONFIG).stderr
+    assert reason in refused and "--unread" in refused and stored(ready) == []
+    pages.asked.clear()
+    ready("source", "add", pages.url(path), "--allow-private", "--unread")
+    assert [source.url for source in stored(ready)] == [pages.url(path)] and pages.asked == []
+
+
+def test_add_while_the_server_is_away_says_that_it_is_tried_again(ready: Run, pages: Site) -> None:
+    """[SRC-040] A fault of the server is no fault of the address."""
+    pages.pages["/feed"] = web.Response(status=503)
+    result = ready("source", "add", pages.url("/feed"), "--allow-private")
+    assert "could not be read now: it answered 503" in result.stderr and len(stored(ready)) == 1
+
+
+def test_add_sends_the_password_to_its_host_only(ready: Run, pages: Site) -> None:
+    """[SRC-015] A page that needs a password may link to a feed of another host."""
+    elsewhere = pages.url("/feed", "localhost")
+    pages.pages["/"] = f'<link rel="alternate" type="application/atom+xml" href="{elsewhere}">'.encode()
+    pages.pages["/feed"] = atom("a")
+    ready("source", "add", pages.url().replace("//", "//me:secret@"), "--allow-private")
+    assert ["Authorization" in request.headers for request in pages.asked] == [True, False]
+    (source,) = stored(ready)
+    assert (source.url, source.settings.user, source.settings.password) == (elsewhere, "", "")
 
 
 def test_check_says_why_an_address_cannot_be_a_source(ready: Run, pages: Site) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from smartfeeds.app.feature import Feature, Host, Running, Section, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
-    from smartfeeds.features.polling.http import SourcePushEndpoint
+    from smartfeeds.features.polling.http import PollingHandlers
     from smartfeeds.http.side import HttpSide
     from smartfeeds.store.row_readers import RowReader
 
@@ -17,20 +17,23 @@ def _settings() -> tuple[Section, ...]:
 
 
 def _store() -> StoreSide:
+    from smartfeeds.features.polling import following, requests
     from smartfeeds.features.polling.hooks import HOOKS
-    from smartfeeds.features.polling.requests import USE_CASES
 
-    return StoreSide(use_cases=USE_CASES, hooks=HOOKS)
+    return StoreSide(use_cases=requests.USE_CASES | following.USE_CASES, hooks=HOOKS)
 
 
 def _service() -> ServiceSide:
     from smartfeeds.features.polling.adhoc import XMPP
     from smartfeeds.features.polling.chat import CHAT
     from smartfeeds.features.polling.metrics import PollerReading, SourcePushReading, SourceStateReading
-    from smartfeeds.features.polling.resources import SOURCES
+    from smartfeeds.features.polling.resources import FOLLOWED, SOURCES
 
     return ServiceSide(
-        xmpp=XMPP, chat=CHAT, resources=(SOURCES,), metrics=(SourceStateReading, PollerReading, SourcePushReading)
+        xmpp=XMPP,
+        chat=CHAT,
+        resources=(SOURCES, FOLLOWED),
+        metrics=(SourceStateReading, PollerReading, SourcePushReading),
     )
 
 
@@ -45,7 +48,7 @@ def _row_readers() -> "tuple[RowReader, ...]":
     )
 
 
-def _http() -> "HttpSide[SourcePushEndpoint]":
+def _http() -> "HttpSide[PollingHandlers]":
     from smartfeeds.features.polling.http import HTTP
 
     return HTTP

@@ -26,15 +26,8 @@ from smartfeeds.core.text import cut
 from smartfeeds.core.web_address import address_key, read_address
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.polling import rows as source_rows
-from smartfeeds.features.polling.finding import FeedFinder
-from smartfeeds.features.polling.requests import (
-    AddSource,
-    EndUnreadSources,
-    FindSourceNode,
-    SourceNode,
-    SourcesEnded,
-    SourceShown,
-)
+from smartfeeds.features.polling.follower import AddressFollower, NoFeedError
+from smartfeeds.features.polling.requests import EndUnreadSources, SourcesEnded
 from smartfeeds.service.chat_follows import list_follows
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_
@@ -47,8 +40,8 @@ _REFUSALS: Final = {
     Condition.FORBIDDEN: N_("You may not add feeds of other servers here. Ask an admin of this service to add {url}"),
     Condition.POLICY_VIOLATION: N_("You have as many feeds as this service allows. End one with: unfollow FEED"),
     Condition.NOT_ACCEPTABLE: N_("{url} is not the address of a public feed of another server."),
+    Condition.CONFLICT: N_("Another feed has the name {name}. Choose a name: follow {url} NAME"),
 }
-_NAME_IS_TAKEN: Final = N_("Another feed has the name {name}. Choose a name: follow {url} NAME")
 
 
 async def follow(c: Chat, rest: str) -> ChatReply:
@@ -59,60 +52,27 @@ async def follow(c: Chat, rest: str) -> ChatReply:
         hint = c.say("A feed of this service: {command}", command=c.command(SUBSCRIBE, words[0])) if words else ""
         raise UsageError(hint)
     name = words[1] if len(words) == 2 else ""
-    # `read_address` assumes TLS where the author has written no scheme.
-    is_assumed = url.startswith("https:") and not any(scheme in words[0].lower() for scheme in ("https:", "feeds:"))
-    without_tls = f"http{url.removeprefix('https')}" if is_assumed else ""
     try:
         # In a room the node belongs to the author of the message, and the room is the subscriber.
-        node, head = await _node_of(c.by_author(), url, name, without_tls)
+        author, address = c.by_author().actor, words[0].rstrip(_SENTENCE_ENDS)
+        # The occupants would see what a private network has.
+        placed = await c.part(AddressFollower).place(author, address, name, is_public=c.in_room)
+    except NoFeedError as error:
+        reason = c.texts.message(error.text)
+        raise RefusalError(
+            c.say("I found no feed at {url}: {reason}", url=cut(error.url, LINK_CHARACTERS), reason=reason)
+        ) from None
     except FeedError as error:
         text = _REFUSALS.get(error.condition)
         if text is None:
             raise
-        raise RefusalError(c.say(text, url=cut(url, LINK_CHARACTERS))) from None
-    reply = await c.subscribe(node)
+        raise RefusalError(c.say(text, url=cut(url, LINK_CHARACTERS), name=cut(name, NAME_CHARACTERS))) from None
+    head = ""
+    if placed.seen is not None:
+        link = cut(placed.url, LINK_CHARACTERS)
+        head = c.say("I found {title}: {url}", title=cut(placed.seen.title, TITLE_CHARACTERS) or link, url=link)
+    reply = await c.subscribe(placed.node)
     return replace(reply, text=f"{head}\n{reply.text}" if head else reply.text)
-
-
-async def _node_of(c: Chat, url: str, name: str, without_tls: str) -> tuple[str, str]:
-    """Returns the node of the feed at an address, and a line for the author about a feed that had to be searched.
-
-    `name` is for a new node. `without_tls` is the address to try if `url` gives no response, "" if the author has
-    chosen a scheme. Raises FeedError, RefusalError.
-    """
-    node = await _known_node(c, url)
-    if node:
-        return node, ""
-    feed = await c.part(FeedFinder).find(url, by_admin=c.is_admin)
-    if feed.is_silent and without_tls:
-        second = await c.part(FeedFinder).find(without_tls, by_admin=c.is_admin)
-        feed = feed if second.problem else second
-    if feed.problem:
-        reason = c.texts.message(feed.problem)
-        raise RefusalError(c.say("I found no feed at {url}: {reason}", url=cut(url, LINK_CHARACTERS), reason=reason))
-    title = cut(feed.title, TITLE_CHARACTERS) or cut(feed.url, LINK_CHARACTERS)
-    head = c.say("I found {title}: {url}", title=title, url=cut(feed.url, LINK_CHARACTERS))
-    node = await _known_node(c, feed.url) or await _add(c, feed.url, name)
-    return node, head
-
-
-async def _known_node(c: Chat, url: str) -> str:
-    return (await c.ask(FindSourceNode(c.actor, c.service, url), SourceNode)).node
-
-
-async def _add(c: Chat, url: str, name: str) -> str:
-    request = AddSource(c.actor, c.service, name, url=url, may_create=True)
-    try:
-        source = (await c.ask(request, SourceShown)).source
-    except FeedError as error:
-        if error.condition is not Condition.FORBIDDEN or not name:
-            raise
-        # The author may add feeds (`FindSourceNode` checks this), so the node belongs to another user.
-        short_name = cut(name, NAME_CHARACTERS)
-        raise RefusalError(c.say(_NAME_IS_TAKEN, name=short_name, url=cut(url, LINK_CHARACTERS))) from None
-    # Before the subscription, so that the author does not get the entries that the feed has already.
-    await c.part(FeedFinder).poll(source)
-    return source.node
 
 
 async def unfollow(c: Chat, rest: str) -> ChatReply:

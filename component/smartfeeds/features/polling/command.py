@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -33,7 +33,7 @@ from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.enclosure_rules import parse_rule
-from smartfeeds.features.polling.finding import SourceReport, check_source
+from smartfeeds.features.polling.finding import AddressLook, SeenFeed, SourceReport, check_source, look_at
 from smartfeeds.features.polling.own_address import is_own
 from smartfeeds.features.polling.polls import REPAIRED, paused, resumed
 from smartfeeds.features.polling.push_links import described
@@ -47,6 +47,7 @@ from smartfeeds.features.polling.source import (
     SourceSettings,
     check_hold,
     filter_of,
+    host_of,
     new_source,
     node_names_of,
     publisher_of,
@@ -164,18 +165,39 @@ def _node_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("url")
 @click.option("--node", help="The node. It is created if it does not exist. Default: derived from the address.")
 @click.option("--tell", type=bare_jid, metavar="JID", help="Send new items to this person by chat.")
+@click.option("--unread", is_flag=True, help="Add URL itself, and do not request it now.")
 @_settings_options
 @private_option
 @config_option
 def add(
-    url: str, node: str | None, tell: str | None, config: Path | None, *, allow_private: bool, **chosen: Any
+    url: str,
+    node: str | None,
+    tell: str | None,
+    config: Path | None,
+    *,
+    unread: bool,
+    allow_private: bool,
+    **chosen: Any,
 ) -> None:
-    """Fill a node with the feed at URL.
+    """Fill a node with the feed at URL, or with the first feed that the page at URL links to.
+
+    The feed is read once, and the command prints what was found. If there is no feed, nothing is added.
 
     A name and a password for HTTP Basic may be part of URL; lists and logs do not show them.
     """
     settings = replace(SourceSettings(allow_private=allow_private), **_given(chosen))
-    source = _new(url, node, settings, read_settings(config).http.base_url)
+    own_url = read_settings(config).http.base_url
+    source, finding = _new(url, node, settings, own_url), None
+    if not unread:
+        limits = FetchLimits(total_s=LOOK_S, allowed=allowed_networks(config, allow_private=allow_private))
+        finding = run_async(_look(source, limits))
+        # A password stays out of the message.
+        command = ["smartfeeds", "source", "add", "URL" if source.settings.user else url]
+        for option, value in (("--node", node), ("--tell", tell), ("--config", config)):
+            command += [] if value is None else [option, str(value)]
+        _check_found(finding.look.first, [*command, *(["--allow-private"] if allow_private else [])])
+        feed = _at(source, finding.look.first.url)
+        source = _new(feed.url, node, feed.settings, own_url)
     person = None if tell is None else parse_jid(tell)
 
     def work(tx: WriteTx, context: Context) -> Source:
@@ -188,15 +210,71 @@ def add(
 
     source = write_offline(config, work, OpenMode.CREATE)
     print_out(f"{source.source_no}  {source.node}  {display_url(source.url)}")
+    for line in () if finding is None else _found_lines(finding.look):
+        print_err(line)
     print_err("A running service polls the source within seconds; smartfeeds source list shows its state.")
-    # Best effort: if the feed cannot be read now, the service says so after its first poll.
-    limits = FetchLimits(total_s=LOOK_S, allowed=allowed_networks(config, allow_private=allow_private))
-    if command := _mirror_command(source, run_async(_check(source, limits)), config):
+    if finding is not None and (mirror := _mirror_command(source, finding.report, config)):
         print_err(
             "The feed has sync data (FeedSync or SSE), which a source leaves out. To merge it, run "
             f"smartfeeds source remove {source.source_no}, and:"
         )
-        print_err(command)
+        print_err(mirror)
+
+
+class _Finding(NamedTuple):
+    """The feeds at an address, and the report of the first one."""
+
+    look: AddressLook
+    report: SourceReport
+
+
+async def _look(source: Source, limits: FetchLimits) -> _Finding:
+    """Looks for the feeds at the address of a source, with its settings."""
+    reports: dict[str, SourceReport] = {}
+    async with Fetcher(limits) as fetcher:
+
+        async def check(url: str) -> SourceReport:
+            reports[url] = await check_source(fetcher, _at(source, url), now_us())
+            return reports[url]
+
+        look = await look_at(check, source.url)
+        return _Finding(look, reports[look.first.url])
+
+
+def _at(source: Source, url: str) -> Source:
+    """Returns the source at another address. The password is for the host of the first one only (SRC-015)."""
+    same_host = host_of(url) == source.host
+    settings = source.settings if same_host else replace(source.settings, user="", password="")
+    return replace(source, url=url, first_url=url, settings=settings)
+
+
+def _check_found(feed: SeenFeed, command: list[str]) -> None:
+    """Raises ConfigError if there is no feed, with the command that adds the address all the same. A server that does
+    not answer now may do so later."""
+    if not feed.problem or feed.is_temporary:
+        return
+    option = "--allow-private" if feed.is_refused else "--unread"
+    reason = feed.problem.partition(";")[0] if feed.is_refused else feed.problem
+    raise ConfigError(
+        f"{display_url(feed.url)} {reason}; nothing was added. To add it all the same, use {option}: "
+        f"{shlex.join([*command, option])}"
+    )
+
+
+def _found_lines(look: AddressLook) -> Iterator[str]:
+    """Yields what was found at an address, for people."""
+    feed = look.first
+    if feed.problem:
+        yield f"The feed could not be read now: it {feed.problem}. The service tries again."
+        return
+    newest = "" if feed.newest_us is None else f", the newest of {format_second(feed.newest_us)}"
+    titled = f": {feed.newest_title}" if feed.newest_title else ""
+    count = "1 entry" if feed.count == 1 else f"{feed.count} entries" if feed.count else "no entries yet"
+    yield f"Found {feed.title or display_url(feed.url)} ({feed.format}): {count}{newest}{titled}"
+    if len(look.feeds) > 1:
+        yield "The page has other feeds, too:"
+        for other in look.feeds[1:]:
+            yield f"  {display_url(other.url)}  {other.title}".rstrip()
 
 
 def _given(chosen: dict[str, Any]) -> dict[str, Any]:

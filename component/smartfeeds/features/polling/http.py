@@ -8,7 +8,7 @@ status that the protocols demand.
 import re
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs, unquote_plus
 
 from smartfeeds.core.limits import Quota
@@ -16,6 +16,8 @@ from smartfeeds.core.urls import PUSH
 from smartfeeds.features.callbacks import soap, xml_rpc
 from smartfeeds.features.callbacks.cloud_messages import read_notification, read_remote_call
 from smartfeeds.features.callbacks.remote_calls import RemoteCallError
+from smartfeeds.features.polling import following_http
+from smartfeeds.features.polling.following_http import FollowingEndpoint
 from smartfeeds.features.polling.push_inbox import PushInbox
 from smartfeeds.features.polling.push_states import LONGEST_LEASE_S, MAX_PUSH_BYTES
 from smartfeeds.features.polling.source import PushKind
@@ -200,14 +202,31 @@ def _lease_s(text: str) -> int | None:
     return min(lease_s, LONGEST_LEASE_S) if lease_s else None
 
 
-def _handlers(tools: SiteTools) -> SourcePushEndpoint:
-    return SourcePushEndpoint(tools.parts.find(PushInbox), tools.bodies)
+class PollingHandlers(NamedTuple):
+    """The objects that hold the handlers."""
+
+    pushes: SourcePushEndpoint
+    following: FollowingEndpoint
 
 
+def _handlers(tools: SiteTools) -> PollingHandlers:
+    return PollingHandlers(
+        SourcePushEndpoint(tools.parts.find(PushInbox), tools.bodies),
+        FollowingEndpoint(tools),
+    )
+
+
+_NODE: Final = f"{following_http.FOLLOWING}{{name}}"
 HTTP = HttpSide(
     (
-        Route("GET", f"{PUSH}{{token}}", "push", CHECK_PUSH, lambda h: h.get),
-        Route("POST", f"{PUSH}{{token}}", "push", RECEIVE_PUSH, lambda h: h.post),
+        Route("GET", f"{PUSH}{{token}}", "push", CHECK_PUSH, lambda h: h.pushes.get),
+        Route("POST", f"{PUSH}{{token}}", "push", RECEIVE_PUSH, lambda h: h.pushes.post),
+        Route("GET", following_http.LOOK, "following", following_http.LOOK_AT, lambda h: h.following.look),
+        Route("POST", following_http.FOLLOWING, "following", following_http.FOLLOW, lambda h: h.following.follow),
+        Route("PUT", _NODE, "following", following_http.FOLLOW_NODE, lambda h: h.following.follow_node),
+        Route("POST", _NODE, "following", following_http.TRY_AGAIN, lambda h: h.following.try_again),
+        Route("DELETE", _NODE, "following", following_http.UNFOLLOW, lambda h: h.following.unfollow),
     ),
     _handlers,
+    schemas=following_http.SCHEMAS,
 )

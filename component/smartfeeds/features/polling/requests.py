@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation
+from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation, Node
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.callbacks import rows as callback_rows
@@ -144,14 +144,22 @@ def find_source_node(tx: ReadTx, context: Context, request: FindSourceNode) -> S
     Raises FeedError(FORBIDDEN) if there is none and the actor may not create a node for it. So the service requests no
     address for a stranger (SRC-084).
     """
-    for source in sources.sources_of_feed(tx, request.url):
-        node = tx.node(source.node)
-        is_whole = not source.settings.only and not source.settings.user
-        if is_whole and node is not None and node.options.access_model is AccessModel.OPEN:
-            return SourceNode(node.name)
+    node = open_node_of(tx, request.url)
+    if node is not None:
+        return SourceNode(node.name)
     if not may_create(context, request.actor):
         raise FeedError(Condition.FORBIDDEN, "this service does not let you add feeds of other servers")
     return SourceNode("")
+
+
+def open_node_of(tx: ReadTx, url: str) -> Node | None:
+    """Returns the oldest open node that has the whole feed at an address."""
+    for source in sources.sources_of_feed(tx, url):
+        node = tx.node(source.node)
+        is_whole = not source.settings.only and not source.settings.user
+        if is_whole and node is not None and node.options.access_model is AccessModel.OPEN:
+            return node
+    return None
 
 
 def end_unread_sources(tx: WriteTx, context: Context, request: EndUnreadSources) -> SourcesEnded:

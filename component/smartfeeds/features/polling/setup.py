@@ -14,6 +14,7 @@ import structlog
 from smartfeeds.app.feature import Host, Running
 from smartfeeds.features.polling.clouds import Clouds
 from smartfeeds.features.polling.finding import FeedFinder
+from smartfeeds.features.polling.follower import AddressFollower
 from smartfeeds.features.polling.poller import PollClients, Poller
 from smartfeeds.features.polling.push_inbox import PushInbox
 from smartfeeds.features.polling.push_states import OwnCallbacks
@@ -35,7 +36,7 @@ _log = structlog.get_logger()
 def run_polling(host: Host) -> Running:
     """Returns the poller and the subscriber, and parts for what else comes from other servers.
 
-    There is a `FeedFinder` for people who name an address. There is a `PushInbox` unless hubs cannot reach this
+    There is a `AddressFollower` for people who name an address. There is a `PushInbox` unless hubs cannot reach this
     service, because it has no public address, or push is off (WS-102).
     """
     settings, service = host.settings, host.service
@@ -61,6 +62,7 @@ def run_polling(host: Host) -> Running:
     public = Fetcher(limits, limiter=searches, contact=own_url)
     listed = Fetcher(replace(limits, allowed=allowed), limiter=searches, contact=own_url)
     finder = FeedFinder(public, listed, poller, tools, own_url)
+    follower = AddressFollower(host, finder, tools)
     push_clients = PushClients(
         *(
             CallbackClient(networks, allowed_by="sources.allowed_networks", contact=own_url)
@@ -77,10 +79,11 @@ def run_polling(host: Host) -> Running:
     return Running(
         duties=(("sources", poller.run), *((("hubs of sources", subscriber.run),) if inbox is not None else ())),
         tasks=() if inbox is None else (("pushes of sources", inbox.run),),
-        parts=(tools, fetchers, own, poller, subscriber, finder, *((inbox,) if inbox is not None else ())),
+        parts=(tools, fetchers, own, poller, subscriber, finder, follower, *((inbox,) if inbox is not None else ())),
         clients=(closing, public, listed, *fetchers, *push_clients),
         start=partial(_start, host, own),
         readings=readings,
+        handlers=follower.handlers,
     )
 
 

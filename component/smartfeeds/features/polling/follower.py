@@ -1,0 +1,411 @@
+"""Follows addresses for people: finds their feeds, adds sources, and reads lists of feeds (SRC-048, SRC-083,
+SRC-084).
+
+The chat, the pages, programs over HTTP and lists that are uploaded use this one object. It asks the store for the
+rights of a person before it requests an address: strangers must not use the service as a fetcher.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
+
+from smartfeeds.app.feature import Host
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.limits import Quota
+from smartfeeds.core.public_address import without_secrets
+from smartfeeds.core.text import cut
+from smartfeeds.core.web_address import address_key, read_address
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.polling import rows
+from smartfeeds.features.polling.finding import MOST_FEEDS, AddressLook, FeedFinder, SeenFeed
+from smartfeeds.features.polling.following import (
+    BeginFollowing,
+    EndFollowing,
+    FollowingBegun,
+    FollowingEnded,
+    GetKnownFeeds,
+    KnownFeed,
+    KnownFeeds,
+    OwnNode,
+    Tell,
+)
+from smartfeeds.features.polling.own_address import is_own, own_nodes
+from smartfeeds.features.polling.requests import AddSource, FindSourceNode, SourceNode, SourceShown
+from smartfeeds.features.polling.source import NO_SETTINGS, Source, SourceSettings
+from smartfeeds.features.polling.subscription_lists import MAX_LISTED
+from smartfeeds.features.polling.tools import SourceTools
+from smartfeeds.features.polling.uploaded_lists import UploadedFeed, read_upload
+from smartfeeds.service.answers import ask
+from smartfeeds.service.context import Context
+from smartfeeds.service.requests import Answer, NodeRequest, Request
+from smartfeeds.service.standing import GetStanding, Standing
+from smartfeeds.store.base import ReadTx
+
+T = TypeVar("T")
+
+LISTS_AT_ONCE: Final = 1  # of one person: each is some thousand small transactions
+LOOKS_AT_ONCE: Final = 2  # of one person, so that nobody takes all of `finding.AT_ONCE`
+_REASON_CHARACTERS: Final = 300
+# Its subscribers are told of nothing that the feeds of a list have already.
+_QUIET: Final = SourceSettings(first_told=0)
+# The scheme that a person has written. `read_address` assumes TLS where there is none.
+_SECURE: Final = ("https:", "feeds:")
+
+
+class NoFeedError(FeedError):
+    """There is no feed at an address. The text is the reason, `url` the address."""
+
+    __slots__ = ("is_refused", "url")
+
+    def __init__(self, feed: SeenFeed) -> None:
+        super().__init__(Condition.NOT_ACCEPTABLE, feed.problem)
+        self.url = feed.url
+        self.is_refused = feed.is_refused
+
+
+@dataclass(frozen=True, slots=True)
+class LookAt(Request):
+    """Asks what is at an address, as a person has written it. Nothing is stored. `is_public`: networks of the operator
+    are not reached, whoever asks."""
+
+    address: str
+    is_public: bool = False
+
+
+class FoundFeed(NamedTuple):
+    """A feed at an address, and what the service knows of it."""
+
+    seen: SeenFeed
+    known: KnownFeed
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt(Answer):
+    """The feeds at an address. `url` is the address that was requested, `title` that of the page there. `own` are the
+    nodes of the actor. `may_add`: it may add feeds that are not `known`. `has_chat`: the bot can tell of new items."""
+
+    url: str
+    title: str
+    feeds: tuple[FoundFeed, ...]
+    own: tuple[OwnNode, ...]
+    may_add: bool
+    has_chat: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FollowAddress(Request):
+    """Makes the actor follow the feed at an address. `node` is the node that it fills: an existing one of the actor, or
+    a new one of this name; "" for a node that has the feed already, or else a new one that is named by the address."""
+
+    address: str
+    node: str = ""
+    tell: Tell = Tell.NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class AddressFollowed(Answer):
+    """The node that the actor follows now, and the address of the feed. `is_new`: it did not before. `pending`: its
+    owner has to approve. `seen` is the feed, None if it was known and not requested."""
+
+    node: str
+    title: str
+    url: str
+    is_new: bool
+    pending: bool
+    seen: SeenFeed | None
+
+
+@dataclass(frozen=True, slots=True)
+class FollowNode(NodeRequest):
+    """Makes the actor follow a feed of this service, or changes who is told. The answer is `FollowingBegun`."""
+
+    tell: Tell = Tell.NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class UnfollowNode(Request):
+    """Ends what makes the actor follow a node."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class FollowList(Request):
+    """Makes the actor follow the feeds of a subscription list (OPML)."""
+
+    document: bytes
+    tell: Tell = Tell.NOBODY
+
+
+class ListedFollow(NamedTuple):
+    """A feed of an uploaded list. `node` is that of the service, "" if it was refused for the `reason`."""
+
+    url: str
+    title: str
+    folder: str
+    node: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListFollowedUp(Answer):
+    """The feeds of an uploaded list: those that the actor follows now, those that it followed before, and those that
+    were refused."""
+
+    added: tuple[ListedFollow, ...]
+    followed: tuple[ListedFollow, ...]
+    refused: tuple[ListedFollow, ...]
+
+
+class PlacedFeed(NamedTuple):
+    """The node of a feed, and the feed as it was seen, None if the node had it already."""
+
+    node: str
+    url: str
+    seen: SeenFeed | None
+
+
+class AddressFollower:
+    """Answers the requests above."""
+
+    def __init__(self, host: Host, finder: FeedFinder, tools: SourceTools) -> None:
+        self._host = host
+        self._finder = finder
+        self._tools = tools
+        self._own_url = host.settings.http.base_url
+        self._looks = Quota(LOOKS_AT_ONCE)
+        self._lists = Quota(LISTS_AT_ONCE)
+
+    @property
+    def handlers(self) -> Mapping[type[Request], Callable[[Any], Awaitable[Answer]]]:
+        """The functions that answer, by the type of request."""
+        return {
+            LookAt: self.look,
+            FollowAddress: self.follow,
+            FollowNode: self.follow_node,
+            UnfollowNode: self.stop_following,
+            FollowList: self.follow_list,
+        }
+
+    @property
+    def has_chat(self) -> bool:
+        """Whether the bot can tell people of new items."""
+        return self._host.answers_chat()
+
+    async def look(self, request: LookAt) -> LookedAt:
+        """Returns what is at an address. Raises FeedError: NOT_ACCEPTABLE for a text that is no address of a public
+        feed, FORBIDDEN if the service does not have the feed and the actor may not add it."""
+        url, without_tls = _typed(request.address)
+        feeds, may_add, own = await self._known(request.actor, url)
+        known = feeds[0]
+        if known.node:
+            # The feed is here already, so its server need not be asked.
+            seen = SeenFeed(url, known.title, count=known.count, newest_us=known.changed_us, is_read=False)
+            look = AddressLook(url, "", (seen,))
+        elif not may_add:
+            raise _not_allowed()
+        else:
+            by_admin = not request.is_public and await self._is_admin(request.actor)
+            look = await self._looked(request.actor, url, without_tls, by_admin=by_admin)
+            feeds, may_add, own = await self._known(request.actor, *(feed.url for feed in look.feeds))
+        return LookedAt(look.url, look.title, tuple(map(FoundFeed, look.feeds, feeds)), own, may_add, self.has_chat)
+
+    async def follow(self, request: FollowAddress) -> AddressFollowed:
+        """Follows an address. Raises FeedError as `place` and `begin_following` do."""
+        self._check_tell(request.tell)
+        placed = await self.place(request.actor, request.address, request.node, prefers_known=not request.node)
+        begun = await self._begin(request.actor, placed.node, request.tell)
+        title = begun.node.options.title or begun.node.name
+        return AddressFollowed(placed.node, title, placed.url, begun.is_new, begun.pending, placed.seen)
+
+    async def place(
+        self, actor: Jid, address: str, name: str, *, prefers_known: bool = True, is_public: bool = False
+    ) -> PlacedFeed:
+        """Returns the node of the feed at an address, and adds the source if the service does not have it.
+
+        `name` is that of the node. With `prefers_known` an open node that has the feed already is taken in its place.
+        `is_public` is that of `LookAt`.
+        Raises NoFeedError, and FeedError: FORBIDDEN if the actor may not add feeds, CONFLICT if the name belongs to
+        another user, POLICY_VIOLATION if the actor has too many.
+        """
+        url, without_tls = _typed(address)
+        if prefers_known and (node := await self._known_node(actor, url, is_public=is_public)):
+            return PlacedFeed(node, url, None)
+        standing = await self._ask(GetStanding(actor, self._domain), Standing)
+        if not (standing.admin or standing.creator or standing.owner):
+            raise _not_allowed()
+        look = await self._looked(actor, url, without_tls, by_admin=standing.admin and not is_public, most=1)
+        feed = look.first
+        if feed.problem:
+            raise NoFeedError(feed)
+        if prefers_known and (node := await self._known_node(actor, feed.url, is_public=is_public)):
+            return PlacedFeed(node, feed.url, feed)
+        source = await self._add(actor, feed.url, name, NO_SETTINGS)
+        if source is None:
+            return PlacedFeed(name, feed.url, feed)
+        # Before the subscription, so that the person does not get the entries that the feed has already.
+        await self._finder.poll(source)
+        return PlacedFeed(source.node, feed.url, feed)
+
+    async def follow_node(self, request: FollowNode) -> FollowingBegun:
+        """Follows a feed of this service. Raises FeedError as `begin_following` does."""
+        self._check_tell(request.tell)
+        return await self._begin(request.actor, request.node or "", request.tell)
+
+    async def stop_following(self, request: UnfollowNode) -> FollowingEnded:
+        """Ends following a node. Raises FeedError."""
+        ended = await self._ask(EndFollowing(request.actor, self._domain, request.node), FollowingEnded)
+        # The deliverer finds that nothing is followed any more, and the consumer is removed.
+        for consumer in ended.consumers:
+            self._host.dispatcher.hurry(consumer)
+        return ended
+
+    async def follow_list(self, request: FollowList) -> ListFollowedUp:
+        """Follows the feeds of a list. No feed is requested now: the poller does that in turn.
+
+        Raises FeedError for a document that is no list, or is too large; BUSY if the person's last list is not read.
+        """
+        self._check_tell(request.tell)
+        actor = request.actor.bare_text
+        if not self._lists.take(actor):
+            raise FeedError(Condition.BUSY, "your last list is still being read; try again in a minute")
+        try:
+            # First, because it refuses users who may not use the service.
+            await self._ask(GetStanding(request.actor, self._domain), Standing)
+            listed = await self._tools.aside(read_upload, request.document, MAX_LISTED, party=actor)
+            results = [await self._follow_listed(request, feed) for feed in listed]
+        finally:
+            self._lists.release(actor)
+        return ListFollowedUp(
+            tuple(feed for feed, is_new in results if feed.node and is_new),
+            tuple(feed for feed, is_new in results if feed.node and not is_new),
+            tuple(feed for feed, _is_new in results if not feed.node),
+        )
+
+    async def _follow_listed(self, request: FollowList, feed: UploadedFeed) -> tuple[ListedFollow, bool]:
+        """Follows a feed of a list. The second result: it was not followed before."""
+        line = ListedFollow(cut(without_secrets(feed.url), _REASON_CHARACTERS), feed.title, feed.folder)
+        try:
+            node, follows = await self._node_of_listed(request.actor, feed.url)
+            if follows:
+                return line._replace(node=node), False
+            begun = await self._begin(request.actor, node, request.tell, feed.folder)
+        except FeedError as error:
+            return line._replace(reason=cut(error.text or error.condition.value, _REASON_CHARACTERS)), False
+        return line._replace(node=node), begun.is_new
+
+    async def _node_of_listed(self, actor: Jid, text: str) -> tuple[str, bool]:
+        """The node of a feed of a list, and whether the actor follows it. Raises FeedError."""
+        if is_own(text, self._own_url):
+            # A list of this service, such as an export of what the person follows.
+            names = own_nodes(text, self._domain, self._own_url)
+            if not names:
+                raise FeedError(Condition.NOT_ACCEPTABLE, "the address is one of this service, and no feed")
+            return await self._host.service.read(lambda tx, _: next(filter(tx.node, names), names[0])), False
+        url = read_address(text)
+        if not url or "@" in url.partition("://")[2].partition("/")[0]:
+            raise FeedError(Condition.NOT_ACCEPTABLE, _NO_ADDRESS)
+        (known,), may_add, _own = await self._known(actor, url)
+        if known.node:
+            return known.node, known.follows
+        if not may_add:
+            raise _not_allowed()
+        source = await self._add(actor, url, "", _QUIET)
+        assert source is not None  # only a node with a name can have the feed already
+        return source.node, False
+
+    async def _looked(
+        self, actor: Jid, url: str, without_tls: str, *, by_admin: bool, most: int = MOST_FEEDS
+    ) -> AddressLook:
+        """Looks at an address, and at that without TLS if no server answers and the person has written no scheme."""
+        if not self._looks.take(actor.bare_text):
+            raise FeedError(Condition.BUSY)
+        try:
+            look = await self._finder.look(url, by_admin=by_admin, most=most)
+            if look.first.is_silent and without_tls:
+                second = await self._finder.look(without_tls, by_admin=by_admin, most=most)
+                look = look if second.first.problem else second
+        finally:
+            self._looks.release(actor.bare_text)
+        return look
+
+    async def _add(self, actor: Jid, url: str, name: str, settings: SourceSettings) -> Source | None:
+        """Adds a source. None: the node has it already. Raises FeedError."""
+        request = AddSource(actor, self._domain, name, url=url, settings=settings, may_create=True)
+        try:
+            return (await self._ask(request, SourceShown)).source
+        except FeedError as error:
+            if error.condition is Condition.FORBIDDEN and name:
+                raise FeedError(Condition.CONFLICT, f"another user owns the feed {name}; choose another name") from None
+            if error.condition is Condition.NOT_ACCEPTABLE and name and await self._has(actor, name, url):
+                return None
+            raise
+
+    async def _has(self, actor: Jid, name: str, url: str) -> bool:
+        """Whether a node of the actor has the feed at an address."""
+
+        def read(tx: ReadTx, _context: Context) -> bool:
+            key = address_key(url)
+            return any(key in (address_key(row.first_url), address_key(row.url)) for row in rows.sources_of(tx, name))
+
+        return await self._host.service.read(read, turn=actor.bare_text)
+
+    async def _known(self, actor: Jid, *urls: str) -> tuple[tuple[KnownFeed, ...], bool, tuple[OwnNode, ...]]:
+        known = await self._ask(GetKnownFeeds(actor, self._domain, urls), KnownFeeds)
+        return known.feeds, known.may_add, known.own
+
+    async def _known_node(self, actor: Jid, url: str, *, is_public: bool) -> str:
+        """Returns the node that has a feed already: one that everybody may read, or also one that the actor follows.
+
+        Raises FeedError(FORBIDDEN) if there is none and the actor may not add feeds.
+        """
+        if is_public:
+            return (await self._ask(FindSourceNode(actor, self._domain, url), SourceNode)).node
+        (known,), may_add, _own = await self._known(actor, url)
+        if not known.node and not may_add:
+            raise _not_allowed()
+        return known.node
+
+    async def _begin(self, actor: Jid, node: str, tell: Tell, folder: str = "") -> FollowingBegun:
+        request = BeginFollowing(actor, self._domain, node, tell=tell, folder=folder)
+        begun = await self._ask(request, FollowingBegun)
+        if begun.consumer is not None:
+            if tell is Tell.CHAT:
+                self._host.dispatcher.add(begun.consumer)
+            else:
+                self._host.dispatcher.hurry(begun.consumer)
+        return begun
+
+    async def _is_admin(self, actor: Jid) -> bool:
+        return (await self._ask(GetStanding(actor, self._domain), Standing)).admin
+
+    def _check_tell(self, tell: Tell) -> None:
+        if tell is Tell.CLIENT:
+            raise FeedError(Condition.BAD_REQUEST, "tell is chat or nobody; your client subscribes by itself")
+        if tell is Tell.CHAT and not self.has_chat:
+            raise FeedError(Condition.NOT_ACCEPTABLE, "this service sends no chat messages; choose to tell nobody")
+
+    @property
+    def _domain(self) -> str:
+        return self._host.settings.component.jid
+
+    async def _ask(self, request: Request, kind: type[T]) -> T:
+        return await ask(self._host.service.handle, request, kind)
+
+
+NOT_ALLOWED: Final = "this service does not let you add feeds of other servers"
+_NO_ADDRESS: Final = "this is no address of a web page or feed"
+
+
+def _typed(text: str) -> tuple[str, str]:
+    """Returns the address that a person means, and the one to try if its server does not answer, "" if the person has
+    written a scheme. Raises FeedError(NOT_ACCEPTABLE)."""
+    url = read_address(text)
+    if not url:
+        raise FeedError(Condition.NOT_ACCEPTABLE, _NO_ADDRESS)
+    is_assumed = url.startswith("https:") and not any(scheme in text.lower() for scheme in _SECURE)
+    return url, f"http{url.removeprefix('https')}" if is_assumed else ""
+
+
+def _not_allowed() -> FeedError:
+    return FeedError(Condition.FORBIDDEN, NOT_ALLOWED)

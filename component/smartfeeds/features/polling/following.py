@@ -1,0 +1,349 @@
+"""Following: subscriptions to nodes, and the sources that fill these nodes (SRC-083, SRC-084).
+
+To follow a feed is to subscribe to its node. The bot delivers the new items by chat (`service.chat_follows`), or nobody
+is told: the subscription then has `pubsub#deliver` off, and the person reads the feed on the pages. So quotas, access,
+approval, the export and the erasure of a person's data hold as for every subscription.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import ALL_NUMBERS, Affiliation, KeyRange, Node, NodeKind, Subscription, SubscriptionState
+from smartfeeds.core.options import PUBSUB
+from smartfeeds.core.public_address import without_secrets
+from smartfeeds.core.suboptions import CHAT, CHAT_ONLY, flag
+from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling import sources
+from smartfeeds.features.polling.polls import resumed
+from smartfeeds.features.polling.requests import EndUnreadSources, end_unread_sources, open_node_of
+from smartfeeds.features.polling.source import Source, SourceState
+from smartfeeds.service.chat_follows import consumer_of, follow
+from smartfeeds.service.context import Context, locate_for, recipient_access
+from smartfeeds.service.nodes import may_create
+from smartfeeds.service.paged_lists import listed_bytes, listing_of, page_of
+from smartfeeds.service.requests import Answer, NodeRequest, Request, Subscribe, Unsubscribe
+from smartfeeds.service.resources import ListAnswer, ListRequest
+from smartfeeds.service.standing import manages
+from smartfeeds.service.steps import IndexFirst
+from smartfeeds.service.subscriptions import subscribe, unsubscribe
+from smartfeeds.service.use_cases import UseCases
+from smartfeeds.store.base import ReadTx, WriteTx
+
+# The nodes that a page offers to be filled with a feed, and the sources of a node that a list shows.
+MOST_OWN_NODES: Final = 100
+MOST_SOURCES: Final = 20
+FOLDER: Final = "folder"  # the option of a subscription, as `CHAT`: no field of a form
+MAX_FOLDER_CHARACTERS: Final = 100
+HIDDEN_REASON: Final = "cannot be read"
+_SILENT: Final = {f"{PUBSUB}deliver": ("false",)}
+
+
+class Tell(Enum):
+    """The receiver of new items."""
+
+    CHAT = "chat"
+    """The person, by chat messages of the bot."""
+    CLIENT = "client"
+    """The person's clients, by notifications of XMPP. Only clients choose this, when they subscribe."""
+    NOBODY = "nobody"
+    """Nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNode:
+    """A feed of the actor: the name and the title of its node."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetKnownFeeds(Request):
+    """Asks what the service knows of the feeds at these addresses."""
+
+    urls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFeed:
+    """The knowledge of the service about a feed. `node` is a node that has the whole feed and that the actor may read,
+    "" if there is none: one that the actor follows, else an open one. `title`, `count` and `changed_us` are those of
+    the node."""
+
+    node: str = ""
+    follows: bool = False
+    title: str = ""
+    count: int = 0
+    changed_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFeeds(Answer):
+    """The feeds in the order of the request. `may_add`: the actor may add feeds to the service. `own` are its nodes."""
+
+    feeds: tuple[KnownFeed, ...]
+    may_add: bool
+    own: tuple[OwnNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginFollowing(NodeRequest):
+    """Makes the actor follow a node, or changes who is told. `folder` groups what somebody follows."""
+
+    tell: Tell = Tell.NOBODY
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowingBegun(Answer):
+    """The node. `is_new`: the actor did not follow it before. `consumer` delivers by chat, None if nothing does.
+    `pending`: an owner of the node has to approve."""
+
+    node: Node
+    is_new: bool
+    pending: bool
+    consumer: Consumer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndFollowing(NodeRequest):
+    """Ends what makes the actor follow a node. Its sources that the actor has added end if nobody else reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowingEnded(Answer):
+    """The number of sources that ended, and the consumers that have nothing to deliver any more."""
+
+    sources_ended: int
+    consumers: tuple[Consumer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TryAgain(NodeRequest):
+    """Polls the sources of a node that the actor follows, those that fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedAgain(Answer):
+    """The number of sources that are due now."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListFollowed(ListRequest):
+    """The nodes that the actor follows, by folder and title."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedFeed:
+    """A node that a person follows. `sources` are those that fill it, the failing ones first; empty for a feed of this
+    service. `may_read` is false if the node was closed to the person. `may_retry`: the person may let its sources be
+    polled. `newest_us` is the time of the newest entry."""
+
+    node: Node
+    tell: Tell
+    pending: bool
+    folder: str
+    may_read: bool
+    may_retry: bool
+    newest_us: int | None
+    sources: tuple[Source, ...]
+
+    @property
+    def failing(self) -> tuple[Source, ...]:
+        """The sources that bring nothing at the moment."""
+        return tuple(source for source in self.sources if is_failing(source))
+
+
+def is_failing(source: Source) -> bool:
+    """Whether a source brings nothing at the moment, for whatever reason."""
+    return source.state is not SourceState.POLLED
+
+
+def tell_of(row: Subscription) -> Tell:
+    """Returns who is told by a subscription."""
+    if CHAT in row.options:
+        return Tell.CHAT
+    return Tell.CLIENT if flag(row.options, "deliver") else Tell.NOBODY
+
+
+def get_known_feeds(tx: ReadTx, context: Context, request: GetKnownFeeds) -> KnownFeeds:
+    """The feeds at these addresses. The cost of each grows with the number of sources."""
+    bare = request.actor.bare_text
+    followed = {row.node_no for _node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us)}
+    feeds = tuple(_known(tx, context, request.actor, url, followed) for url in request.urls)
+    owned = tx.affiliations_of(bare, KeyRange(MOST_OWN_NODES), kind=Affiliation.OWNER)
+    own = tuple(OwnNode(node.name, node.options.title) for node, _ in owned if node.kind is NodeKind.FEED)
+    return KnownFeeds(feeds, may_create(context, request.actor), own)
+
+
+def _known(tx: ReadTx, context: Context, actor: Jid, url: str, followed: set[int]) -> KnownFeed:
+    node = None
+    for source in sources.sources_of_feed(tx, url) if url else ():
+        filled = tx.node(source.node)
+        if filled is not None and filled.node_no in followed and not source.settings.only:
+            node = filled
+    node = node or open_node_of(tx, url)
+    if node is None or recipient_access(tx, context, node, actor).reading_error is not None:
+        return KnownFeed()
+    changed_us = node.last_modified_us if node.last_modified_us >= 0 else None
+    return KnownFeed(node.name, node.node_no in followed, node.options.title or node.name, node.live, changed_us)
+
+
+def begin_following(tx: WriteTx, context: Context, request: BeginFollowing) -> FollowingBegun | IndexFirst:
+    """Subscribes the actor to a node. Raises FeedError as `subscriptions.subscribe` does."""
+    actor, name = request.actor.bare, request.node or ""
+    located = locate_for(tx, context, name, actor)
+    node, jid = located.node, actor.bare_text
+    before = tx.subscription(node.node_no, jid, located.view_text, now_us=context.now_us)
+    consumer = None
+    if request.tell is Tell.CHAT:
+        answer = follow(tx, context, actor, name)
+        if isinstance(answer, IndexFirst):
+            return answer
+        consumer = answer.consumer
+    elif before is None:
+        subscribed = subscribe(tx, context, Subscribe(actor, request.service, name, jid, _SILENT))
+        if isinstance(subscribed, IndexFirst):
+            return subscribed
+    elif CHAT in before.options:
+        # A client that has subscribed, too, goes on as it was.
+        options = {option: values for option, values in before.options.items() if option != CHAT}
+        silent = {"deliver": ("false",)} if before.options[CHAT] == CHAT_ONLY else {}
+        tx.put_subscription(before._replace(options={**options, **silent}))
+        consumer = consumer_of(node.node_no, jid)
+    row = tx.subscription(node.node_no, jid, located.view_text, now_us=context.now_us)
+    assert row is not None  # it was there, or was made
+    if request.folder and row.options.get(FOLDER) != (request.folder,):
+        tx.put_subscription(row._replace(options={**row.options, FOLDER: (request.folder[:MAX_FOLDER_CHARACTERS],)}))
+    return FollowingBegun(node, before is None, row.state is SubscriptionState.PENDING, consumer)
+
+
+def end_following(tx: WriteTx, context: Context, request: EndFollowing) -> FollowingEnded:
+    """Ends the actor's subscriptions to a node. Raises FeedError(NOT_SUBSCRIBED) if there are none."""
+    node = tx.node(request.node or "")
+    rows = () if node is None else _subscriptions(tx, context, node, request.actor)
+    if node is None or not rows:
+        raise FeedError(Condition.NOT_SUBSCRIBED, "you do not follow this feed")
+    chats = [row for row in rows if CHAT in row.options]
+    for row in rows:
+        try:
+            unsubscribe(tx, context, Unsubscribe(request.actor.bare, row.service, row.node_text, row.jid))
+        except FeedError:
+            # The node has been closed to the subscriber, or the parameters of its name mean another node now.
+            tx.remove_subscription(row.sub_no)
+    ended = end_unread_sources(tx, context, EndUnreadSources(request.actor, request.service, node.name))
+    return FollowingEnded(ended.count, tuple(consumer_of(node.node_no, row.jid) for row in chats))
+
+
+def _subscriptions(tx: ReadTx, context: Context, node: Node, actor: Jid) -> list[Subscription]:
+    """Returns the subscriptions of the actor's bare address. Those of single clients are theirs."""
+    bare = actor.bare_text
+    return [row for row in tx.subscriptions_on(node.node_no, bare, now_us=context.now_us) if row.jid == bare]
+
+
+def try_again(tx: WriteTx, context: Context, request: TryAgain) -> TriedAgain:
+    """Makes the failing sources of a node due. Owners of the node also resume those that were paused.
+
+    Raises FeedError: ITEM_NOT_FOUND if the actor neither follows nor manages the node, FORBIDDEN if the actor may add
+    no feeds, NOT_ACCEPTABLE with the reason if no source may be polled now (SRC-030).
+    """
+    node = tx.node(request.node or "")
+    if node is None or not (_subscriptions(tx, context, node, request.actor) or _manages(tx, context, node, request)):
+        raise FeedError(Condition.ITEM_NOT_FOUND, "you do not follow this feed")
+    is_manager = _manages(tx, context, node, request)
+    if not is_manager and not may_create(context, request.actor):
+        raise FeedError(Condition.FORBIDDEN, "only the owner of the feed can try again")
+    count, refusal = 0, "every feed that fills it works"
+    for source in source_rows.sources_of(tx, node.name):
+        if not is_failing(source):
+            continue
+        try:
+            if is_manager and source.state is SourceState.PAUSED:
+                sources.change_source(tx, context, source, resumed)
+            else:
+                sources.poll_now(tx, context, source)
+            count += 1
+        except ConfigError as error:
+            refusal = str(error)
+    if not count:
+        raise FeedError(Condition.NOT_ACCEPTABLE, refusal)
+    return TriedAgain(count)
+
+
+def _manages(tx: ReadTx, context: Context, node: Node, request: TryAgain) -> bool:
+    return manages(tx, context, request.actor, node)
+
+
+def list_followed(tx: ReadTx, context: Context, request: ListFollowed) -> ListAnswer[FollowedFeed]:
+    """The nodes that the actor follows. The cost grows with the subscriptions of the actor, and with the sources of the
+    nodes of the page."""
+    bare = request.actor.bare_text
+    rows: dict[int, tuple[Node, Subscription]] = {}
+    for node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us):
+        if row.jid == bare and node.kind is NodeKind.FEED:
+            rows.setdefault(node.node_no, (node, row))
+    ordered = sorted(rows.values(), key=_order)
+    listing = listing_of(ordered, lambda pair: listed_bytes(pair[0].name, pair[0].options.title))
+    page_rows, result_set = page_of(listing, request.page, context.policy)
+    may_add = may_create(context, request.actor)
+    feeds = tuple(_followed(tx, context, request.actor, node, row, may_add=may_add) for node, row in page_rows)
+    return ListAnswer(feeds, result_set)
+
+
+def folder_of(row: Subscription) -> str:
+    """Returns the folder of a subscription, "" if it is in none."""
+    return row.options.get(FOLDER, ("",))[0]
+
+
+def _order(pair: tuple[Node, Subscription]) -> tuple[str, str, str]:
+    node, row = pair
+    return folder_of(row).casefold(), (node.options.title or node.name).casefold(), node.name
+
+
+def _followed(
+    tx: ReadTx, context: Context, actor: Jid, node: Node, row: Subscription, *, may_add: bool
+) -> FollowedFeed:
+    may_read = recipient_access(tx, context, node, actor).reading_error is None
+    is_manager = manages(tx, context, actor, node)
+    rows = source_rows.sources_of(tx, node.name) if may_read else []
+    rows.sort(key=lambda source: not is_failing(source))
+    times = [times_us[0] for source in rows if (times_us := source.progress.times_us)]
+    changed_us = node.last_modified_us if may_read and node.live else None
+    return FollowedFeed(
+        node,
+        tell_of(row),
+        row.state is SubscriptionState.PENDING,
+        folder_of(row),
+        may_read,
+        bool(rows) and (may_add or is_manager),
+        max(times, default=changed_us),
+        tuple(rows if is_manager else map(_for_readers, rows))[:MOST_SOURCES],
+    )
+
+
+def _for_readers(source: Source) -> Source:
+    """Returns a source as readers of its node may see it: a secret of the operator is left out. The reason of a failure
+    may name an address of a private network."""
+    settings = source.settings
+    if not (settings.user or settings.allow_private or without_secrets(source.url) != source.url):
+        return source
+    return replace(source, url="", first_url="", reason=HIDDEN_REASON if source.reason else "")
+
+
+USE_CASES: Final = UseCases(
+    reads={
+        GetKnownFeeds: ("get_known_feeds", get_known_feeds),
+        ListFollowed: ("list_followed", list_followed),
+    },
+    writes={
+        BeginFollowing: ("begin_following", begin_following),
+        EndFollowing: ("end_following", end_following),
+        TryAgain: ("try_again", try_again),
+    },
+)

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.view import SMART
@@ -88,6 +89,18 @@ def kept(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
         table: sorted(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
         for table, columns in KEPT.items()
     }
+
+
+def test_upgrade_is_logged_once_and_a_creation_is_not(path: Path, raw: sqlite3.Connection, tmp_path: Path) -> None:
+    create_first_schema(raw)
+    with capture_logs() as logs:
+        migrate.prepare(raw, path)
+        migrate.prepare(raw, path)
+        with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as fresh:
+            migrate.prepare(fresh, path)
+
+    event = {"event": "schema_upgraded", "log_level": "info", "database": str(path)}
+    assert logs == [event | {"before": "0001", "after": migrate.HEAD}]
 
 
 def test_upgrade_keeps_what_version_0_1_0_has_stored(path: Path, raw: sqlite3.Connection) -> None:

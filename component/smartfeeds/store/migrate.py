@@ -166,13 +166,22 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
     try:
         with database_named(path):
             if must_change(version(connection), oldest_program(connection), mode):
-                _change(connection, mode)
+                log_upgrade(str(path), _change(connection, mode))
     except DATABASE_ERRORS as error:
         raise store_error(error, str(path)) from error
 
 
-def _change(connection: sqlite3.Connection, mode: OpenMode) -> None:
-    """Creates or upgrades the schema in one transaction."""
+def log_upgrade(database: str, before: str | None) -> None:
+    """Logs that a database has the schema of this program now, and had the schema `before`; None: it is new."""
+    if before not in (None, HEAD):
+        import structlog  # here, because commands import this module for their help, which logs nothing
+
+        log = structlog.get_logger()
+        log.info("schema_upgraded", database=database, before=before, after=HEAD)
+
+
+def _change(connection: sqlite3.Connection, mode: OpenMode) -> str | None:
+    """Creates or upgrades the schema in one transaction. Returns the schema before, None for an empty database."""
     connection.execute("BEGIN IMMEDIATE")
     revision = None
     try:
@@ -184,6 +193,7 @@ def _change(connection: sqlite3.Connection, mode: OpenMode) -> None:
                 for statement in statements(script):
                     connection.execute(statement)
         connection.execute("COMMIT")
+        return revision
     except DATABASE_ERRORS as error:
         if revision is None:
             raise

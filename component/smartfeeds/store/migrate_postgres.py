@@ -8,7 +8,7 @@ import psycopg
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.engine import TransientError
-from smartfeeds.store.migrate import HEAD, database_named, must_change, scripts
+from smartfeeds.store.migrate import HEAD, database_named, log_upgrade, must_change, scripts
 from smartfeeds.store.postgres_errors import postgres_error
 from smartfeeds.store.postgres_programs import SESSIONS, outdated_programs
 from smartfeeds.store.postgres_session import PostgresSession
@@ -56,14 +56,14 @@ def prepare_postgres(session: PostgresSession, mode: OpenMode = OpenMode.SERVE) 
     try:
         with database_named(session.name):
             if must_change(postgres_version(session), oldest_postgres_program(session), mode):
-                _change(session, mode)
+                log_upgrade(session.name, _change(session, mode))
     except psycopg.Error as error:
         raise postgres_error(error, session.name, lost=not session.is_open) from error
 
 
-def _change(session: PostgresSession, mode: OpenMode) -> None:
+def _change(session: PostgresSession, mode: OpenMode) -> str | None:
     """Creates or upgrades the schema in one transaction. Processes that start at the same time do it one after the
-    other. Raises psycopg.Error."""
+    other. Returns the schema before, None for an empty database. Raises psycopg.Error."""
     revision = None
     try:
         with session.connection.transaction():
@@ -76,6 +76,7 @@ def _change(session: PostgresSession, mode: OpenMode) -> None:
                     _refuse_outdated_programs(session, revision)
                 for script in scripts(revision, "postgres"):
                     session.execute_script(script)
+        return revision
     except psycopg.Error as error:
         if revision is None:
             raise

@@ -123,6 +123,23 @@ def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         (MINIMAL + "[push]\nmax_age_s = inf", "push.max_age_s: must be a finite number"),
         (MINIMAL + "[limits]\npublishes_per_s = nan", "limits.publishes_per_s: must be a finite number"),
         (MINIMAL + "[store]\nlease_s = nan", "store.lease_s: must be a finite number"),
+        # Of the wrong type: the operator reads the words of TOML, not those of Python.
+        (MINIMAL + '[pubsub]\nadmins = "a@b.example"', 'pubsub.admins: must be a list, such as ["a.example"]'),
+        (MINIMAL + "[pubsub]\nadmins = 7", 'pubsub.admins: must be a list, such as ["a.example"]'),
+        (MINIMAL + "host = 7", 'component.host: must be a text in quotation marks, such as "a.example"'),
+        (MINIMAL + 'port = "many"', "component.port: must be a whole number"),
+        (MINIMAL + "port = 1.5", "component.port: must be a whole number"),
+        (MINIMAL + "port = []", "component.port: must be a whole number"),
+        (MINIMAL + '[push]\nmax_age_s = "long"', "push.max_age_s: must be a number"),
+        (MINIMAL + "[push]\nmax_age_s = []", "push.max_age_s: must be a number"),
+        (MINIMAL + '[pubsub]\nauto_create = "perhaps"', "pubsub.auto_create: must be true or false"),
+        (MINIMAL + "[pubsub]\nauto_create = []", "pubsub.auto_create: must be true or false"),
+        ("pubsub = 7\n" + MINIMAL, "pubsub: must be a section, such as [component]"),
+        pytest.param(
+            "mirror = 7\n" + MINIMAL,
+            "mirror: must be a section that may occur several times, [[mirror]]",
+            marks=MIRRORS,
+        ),
     ],
 )
 def test_load_mistake_says_what_to_change(write: Any, text: str, message: str) -> None:

@@ -5,7 +5,6 @@ the nearest known key. A secret never appears in an error message, a log line or
 keys.
 """
 
-import difflib
 import json
 import os
 import re
@@ -32,6 +31,7 @@ from smartfeeds.app.config_types import (
 )
 from smartfeeds.core.ip_addresses import Network, parse_networks
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
+from smartfeeds.core.nearest import did_you_mean
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
 from smartfeeds.http.settings import HttpSettings
@@ -57,6 +57,14 @@ _REASONS = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
     "finite_number": "must be a finite number",
+    # The types of Python and of pydantic mean nothing to an operator, who writes TOML.
+    "tuple_type": 'must be a list, such as ["a.example"]',
+    "string_type": 'must be a text in quotation marks, such as "a.example"',
+    "path_type": 'must be a path in quotation marks, such as "/var/lib/x"',
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "must be a section, such as [component]"),
 }
 
 
@@ -388,8 +396,7 @@ def _nearest_variable(name: str) -> str:
         for section in SECTIONS
         for key in SECTIONS[section].model_fields
     ]
-    matches = difflib.get_close_matches(name, known, 1, 0.8)
-    return f"; did you mean {matches[0]}?" if matches else ""
+    return did_you_mean(name, known, 0.8)
 
 
 def _explain(error: dict[str, Any], variables: Mapping[tuple[str, ...], str]) -> str:
@@ -409,9 +416,10 @@ def _explain(error: dict[str, Any], variables: Mapping[tuple[str, ...], str]) ->
     if kind in ("literal_error", "enum"):
         return f"{name}: must be {error['ctx']['expected']}, not {error['input']!r}"
     reason = _REASONS.get(kind, "")
+    if kind == "tuple_type" and len(place) == 1:
+        reason = f"must be a section that may occur several times, [[{name}]]"
     return f"{name}: {reason.format(**error.get('ctx', {})) if reason else error['msg'].lower()}"
 
 
 def _nearest(name: str, known: Mapping[str, object]) -> str:
-    matches = difflib.get_close_matches(name.lower(), known, 1, 0.5)
-    return f"; did you mean {matches[0]}?" if matches else f" (there are: {', '.join(sorted(known))})"
+    return did_you_mean(name, known, 0.5) or f" (there are: {', '.join(sorted(known))})"

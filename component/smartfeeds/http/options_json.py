@@ -1,9 +1,9 @@
 """The options of a node as JSON: their names without the prefix `pubsub#`, and the kind of the node beside them."""
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 
 from smartfeeds.core.model import NodeKind
+from smartfeeds.core.nearest import nearest
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import Json, JsonObject
@@ -49,8 +49,8 @@ def check_names(names: Iterable[str]) -> None:
     for name in names:
         if name not in OPTIONS:
             short_name = name[:40]
-            similar = difflib.get_close_matches(short_name.removeprefix(PUBSUB).lower(), known, 1, 0.5)
-            hint = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(known)}"
+            similar = nearest(short_name.removeprefix(PUBSUB), known, 0.5)
+            hint = f"did you mean {similar}?" if similar else f"there are {', '.join(known)}"
             raise FeedError(Condition.BAD_REQUEST, f"{short_name} is no option of a feed: {hint}")
 
 

@@ -1,14 +1,16 @@
 """The JSON of values that a column of a table or a letter to another process has. pydantic reads it by the types of
 their fields in its strict mode, so a damaged text is an error and no value of another type.
+
+pydantic is imported with the first value: help texts and the completion of shells import many forms and use none.
 """
 
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json, to_json
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -30,7 +32,9 @@ class JsonForm(Generic[T]):
         self._extra: Literal["ignore", "forbid"] = "ignore" if lenient else "forbid"
 
     @cached_property
-    def _adapter(self) -> TypeAdapter[T]:
+    def _adapter(self) -> "TypeAdapter[T]":
+        from pydantic import TypeAdapter
+
         return TypeAdapter(self._kind)  # with the first value: it takes a millisecond
 
     def write(self, value: T) -> str:
@@ -46,14 +50,21 @@ class JsonForm(Generic[T]):
         try:
             if not columns:
                 return self._adapter.validate_json(text, strict=True, extra=self._extra)
-            return self._read_beside(columns, from_json(text.encode() if isinstance(text, str) else text))
-        except ValidationError as error:
+            return self._read_beside(columns, text.encode() if isinstance(text, str) else text)
+        except ValueError as error:
+            from pydantic import ValidationError
+
+            if not isinstance(error, ValidationError):
+                raise
             # The text of the error quotes the value, which may be a secret.
             fault = error.errors(include_input=False)[0]
             place = ".".join(map(str, fault["loc"]))
             raise ValueError(f"{place}: {fault['msg']}" if place else fault["msg"]) from None
 
-    def _read_beside(self, columns: dict[str, object], data: Any) -> T:
+    def _read_beside(self, columns: dict[str, object], text: bytes) -> T:
+        from pydantic_core import from_json, to_json
+
+        data: Any = from_json(text)
         # As JSON again: of Python's values the strict mode would refuse the texts of enums and the lists of tuples.
         # Bytes are put in afterwards, because JSON has none.
         blobs = {name: column for name, column in columns.items() if isinstance(column, bytes)}

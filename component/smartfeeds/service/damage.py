@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-import structlog
-
 from smartfeeds.core.model import Item, Node
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import tombstone
@@ -18,8 +16,6 @@ from smartfeeds.service.context import Context
 
 _ADVICE: Final = "publish or retract the item again, or restore a backup; smartfeeds doctor lists all damaged items"
 _REMEMBERED: Final = 1_024  # versions that were logged
-
-_log = structlog.get_logger()
 
 
 class DamageLog:
@@ -30,11 +26,14 @@ class DamageLog:
 
     def write(self, damaged: Iterable[tuple[str, str, int]]) -> None:
         """Logs what use cases have read (`Context.damaged`)."""
+        import structlog  # with the first damage: help texts of commands import this module, and log nothing
+
+        log = structlog.get_logger()
         for version in damaged:
             if version not in self._logged:
                 self._logged.append(version)
                 node, item, _modified_us = version
-                _log.error("item_damaged", node=node, item=item, advice=_ADVICE)
+                log.error("item_damaged", node=node, item=item, advice=_ADVICE)
 
 
 def note_damaged(context: Context, node: Node, items: Iterable[Item]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, IndexState, Node, NodeKind
@@ -22,7 +23,6 @@ from smartfeeds.formats.feed_details import dump_details, load_details
 from smartfeeds.formats.feed_document import FeedDocument, ImportedItem, dates_of
 from smartfeeds.formats.payload import repaired_entry, with_uris
 from smartfeeds.service.context import Context, feed_locked
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.item_writes import next_key
 from smartfeeds.service.nodes import add_node, change_options
 from smartfeeds.service.publishing import bury, store_item
@@ -31,6 +31,9 @@ from smartfeeds.service.syncing import read_shared
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.copies import knows, origin_of
 from smartfeeds.sync.markup import without_sync
+
+if TYPE_CHECKING:
+    from smartfeeds.service.feeds import FeedService
 
 CHUNK = 64  # items that one transaction stores, so that the writes of other callers run in between
 _NAMES = {DETAILS: "page, pictures and other feed data"}
@@ -56,7 +59,7 @@ class ImportCounts:
 
 
 async def import_document(
-    service: FeedService,
+    service: "FeedService",
     node: str,
     document: FeedDocument,
     actor: Jid,
@@ -78,7 +81,7 @@ async def import_document(
     return total
 
 
-async def index_import(service: FeedService, node: str) -> None:
+async def index_import(service: "FeedService", node: str) -> None:
     """Brings the filter index of a node up to date, for commands: no service does so in the background. Otherwise the
     first filtered pull of a large import would wait for it.
     """
@@ -93,7 +96,7 @@ def _index_read(tx: ReadTx, _context: Context, name: str) -> IndexFirst | None:
     return IndexFirst(node.node_no)
 
 
-async def ensure_feed(service: FeedService, node: str, actor: Jid, document: FeedDocument) -> tuple[str, ...]:
+async def ensure_feed(service: "FeedService", node: str, actor: Jid, document: FeedDocument) -> tuple[str, ...]:
     """Creates the feed if it is missing, and stores the title and the other data of the document's feed with the node.
 
     Data that the node has already stays, because its owner may have chosen it. Returns notes for people on what was not

@@ -13,8 +13,6 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from zlib import crc32
 
-import structlog
-
 from smartfeeds.core.filters import LastChange
 from smartfeeds.core.model import (
     NO_OPTIONS,
@@ -79,7 +77,6 @@ _ROW_ADVICE = "restore a backup; smartfeeds doctor lists all damaged rows"
 # words that are no member of an enumeration, addresses that cannot be split.
 DAMAGES = (StoreError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -301,13 +298,19 @@ def _is_view(text: str) -> bool:
 @lru_cache(_KNOWN_OPTIONS)
 def _log_damaged(sub_no: int, jid: str) -> None:
     """Logs a damaged subscription once."""
-    _log.error("subscription_damaged", subscription=sub_no, jid=jid, advice=_ADVICE)
+    import structlog  # here and below, because commands import this module for their help, which logs nothing
+
+    log = structlog.get_logger()
+    log.error("subscription_damaged", subscription=sub_no, jid=jid, advice=_ADVICE)
 
 
 @lru_cache(_KNOWN_OPTIONS)
 def _log_damaged_row(table: str, key: Any) -> None:
     """Logs a damaged row once."""
-    _log.error("row_damaged", table=table, key=without_forbidden(str(key)), advice=_ROW_ADVICE)
+    import structlog
+
+    log = structlog.get_logger()
+    log.error("row_damaged", table=table, key=without_forbidden(str(key)), advice=_ROW_ADVICE)
 
 
 def subscription_values(subscription: Subscription, bare: str) -> Row:

@@ -6,6 +6,7 @@ JID of the token. The rules of the use cases apply, and the scope of the token l
 
 import secrets
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S
@@ -14,8 +15,10 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts import rows
 from smartfeeds.features.accounts.bearer import ID_CHARACTERS, digest_of, matches, parse_token, write_token
 from smartfeeds.service.context import Context, check_admitted, find
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import ReadTx, WriteTx
+
+if TYPE_CHECKING:
+    from smartfeeds.service.feeds import FeedService
 
 SECRET_BYTES = 32  # 256 random bits, too many to guess
 # Stands for an unknown token. Its secret is compared too: the response time must not reveal which tokens exist.
@@ -38,7 +41,7 @@ def authenticate(tx: ReadTx, context: Context, text: str) -> Token:
 class BearerTokens:
     """Reads the bearer tokens of requests from the store."""
 
-    def __init__(self, service: FeedService) -> None:
+    def __init__(self, service: "FeedService") -> None:
         self._service = service
 
     async def read(self, text: str) -> Token:

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smartfeeds.core.model import MAX_ID_BYTES, Edge, Node, NodeKind, Slice
 from smartfeeds.core.options import NodeOptions
@@ -40,11 +40,13 @@ from smartfeeds.features.moving_in.moving_steps import (
     write_changes,
 )
 from smartfeeds.service.context import Context
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts
 from smartfeeds.service.nodes import change_options, check_name
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.joining import Spool
+
+if TYPE_CHECKING:
+    from smartfeeds.service.feeds import FeedService
 
 BATCH: Final = 1_000  # items that one transaction stores in a node that nobody can reach: some 30 ms
 CHUNK: Final = 64  # items that one transaction compares and stores in a node that has readers
@@ -82,7 +84,7 @@ class NodeReport:
 
 
 async def move_node(
-    service: FeedService,
+    service: "FeedService",
     moved: MovedNode,
     settings: MoveSettings,
     spool: Spool,
@@ -148,7 +150,7 @@ def _node_or_room(tx: ReadTx, context: Context, moved: MovedNode, settings: Move
 class _Move:
     """One node on its way."""
 
-    service: FeedService
+    service: "FeedService"
     moved: MovedNode
     settings: MoveSettings
     items: ItemSpool

@@ -7,12 +7,12 @@ item (A-52). A second import of the same document changes nothing (A-59).
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.feed_document import NO_DOCUMENT, FeedDocument, ImportedItem
 from smartfeeds.service.context import Context, feed_locked
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, ensure_feed, import_items
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
 from smartfeeds.service.placing import is_shown, put_place, update_place
@@ -22,6 +22,9 @@ from smartfeeds.sync.merging import MergeReport, Outcome
 from smartfeeds.sync.places import Place
 from smartfeeds.sync.sharing import Sharing, format_bound, is_out_of_sync
 from smartfeeds.sync.trees import ROOT
+
+if TYPE_CHECKING:
+    from smartfeeds.service.feeds import FeedService
 
 # Items and bytes that one transaction merges. The writes of other callers run between two transactions.
 CHUNK = 64
@@ -90,7 +93,7 @@ _Result = MergeResult | ImportCounts
 
 
 async def merge_document(
-    service: FeedService,
+    service: "FeedService",
     target: ImportTarget,
     items: Iterable[DocumentItem],
     merge: ImportReport,

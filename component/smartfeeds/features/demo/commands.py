@@ -10,7 +10,7 @@ from smartfeeds.console import Commands, exit_failed_if, print_out, run_async
 from smartfeeds.features.demo.blog import publish_post
 from smartfeeds.features.demo.person import DemoUser
 from smartfeeds.features.demo.phone import Phone
-from smartfeeds.features.demo.serve import FOLDER, NODE, SERVICE, find_folder, running_scene, serve
+from smartfeeds.features.demo.serve import FOLDER, NODE, SERVICE, Scene, find_folder, running_scene, serve
 from smartfeeds.terminal import out, progress_bar
 
 if TYPE_CHECKING:
@@ -78,8 +78,13 @@ def demo_post(title: str, text: str, folder: Path | None) -> None:
 @_FOUND_FOLDER
 def demo_phone(folder: Path | None) -> None:
     """Be the reader of a running demo serve: print the chat messages that arrive, and send the lines that you type."""
-    scene = running_scene(folder or find_folder())
-    run_async(Phone(DemoUser(scene.reader, scene.client_port), SERVICE, print_out).chat())
+    run_async(_chat(running_scene(folder or find_folder())))
+
+
+async def _chat(scene: Scene) -> None:
+    # Made here, because a client belongs to the event loop that runs.
+    person = DemoUser(scene.reader, scene.client_port)
+    await Phone(person, SERVICE, print_out).chat()
 
 
 @demo_command.command("gap")

@@ -9,7 +9,7 @@ from smartfeeds.console import Exit
 from smartfeeds.core.model import MAX_WRITTEN_BYTES, Slice
 from smartfeeds.core.view import BARE
 from smartfeeds.formats.entry import Entry, read_entry
-from smartfeeds.formats.post import TITLE_CHARACTERS
+from smartfeeds.formats.titles import WORDS_CHARACTERS
 from support.service import stored_service
 from support.shell import Run
 
@@ -64,8 +64,8 @@ def test_publish_takes_the_first_line_as_the_title(news: Run) -> None:
 
     short, two_lines, long = entries()
     assert (short.title.plain, short.content) == ("One line", None)
-    assert (two_lines.title.plain, two_lines.content.value) == ("First line", "First line\nand more")
-    assert (long.title.plain, long.content.plain) == (f"{('long' * 50)[: TITLE_CHARACTERS - 1]}…", "long" * 50)
+    assert (two_lines.title.plain, two_lines.content.value) == ("First line", "and more")
+    assert (long.title.plain, long.content.plain) == (f"{('long' * 50)[: WORDS_CHARACTERS - 1]}…", "long" * 50)
 
 
 @pytest.mark.parametrize("arguments", [["-"], [], ["--file", "-"]])

@@ -24,6 +24,7 @@ ATOM_NS = "http://www.w3.org/2005/Atom"
 FEEDSYNC_NS = "http://feedsync.org/2007/feedsync"
 THREAD_NS = "http://purl.org/syndication/thread/1.0"
 OWN_NS = "urn:smartfeeds:0"
+SOURCE_NS = "http://source.scripting.com/"  # additions to RSS
 # The text of a date that the service has rewritten (RFC 4287 6.4 allows attributes of other namespaces).
 ORIGINAL_DATE = f"{{{OWN_NS}}}original"
 
@@ -40,7 +41,9 @@ SOURCE = f"{{{ATOM_NS}}}source"
 AUTHOR = f"{{{ATOM_NS}}}author"
 CATEGORY = f"{{{ATOM_NS}}}category"
 LINK = f"{{{ATOM_NS}}}link"
-URI = f"{{{ATOM_NS}}}uri"  # of a person
+NAME = f"{{{ATOM_NS}}}name"  # of a person
+URI = f"{{{ATOM_NS}}}uri"
+MARKDOWN = f"{{{SOURCE_NS}}}markdown"
 SYNC = f"{{{FEEDSYNC_NS}}}sync"
 # documents of SSE's time have http; drafts after it left "rss" out.
 SSE_NAMESPACES = frozenset(

@@ -13,16 +13,14 @@ from smartfeeds.formats.entry import IANA_RELATIONS, Entry, EntryLink, EntryText
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.links import resolve_uri
-from smartfeeds.formats.post import add_file, checked_address, complete, split_tags
+from smartfeeds.formats.post import add_author, add_file, add_markdown, checked_address, complete, split_tags
 from smartfeeds.formats.xml import Element, new_element
-
-_NAME, _URI = f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri"
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFields:
     """The fields of a form. `kind` is the type of `text`; `link` is the address that the title leads to. `files` are
-    the enclosures."""
+    the enclosures. `markdown` is the text of which HTML was made."""
 
     title: str = ""
     text: str = ""
@@ -30,6 +28,7 @@ class WrittenFields:
     link: str = ""
     tags: tuple[str, ...] = ()
     files: tuple[EntryLink, ...] = ()
+    markdown: str = ""
 
     @property
     def content(self) -> EntryText:
@@ -55,10 +54,7 @@ def new_entry(fields: WrittenFields, author: str, reply_to: str) -> Element:
     entry that it answers, or "". Raises FeedError as `edited` does."""
     entry = new_element(atom.ENTRY, {None: ATOM_NS})
     edit(entry, WrittenFields(), fields)
-    if author:
-        person = etree.SubElement(entry, atom.AUTHOR)
-        etree.SubElement(person, _NAME).text = author.partition("@")[0]
-        etree.SubElement(person, _URI).text = f"xmpp:{author}"
+    add_author(entry, author)
     if reply_to:
         etree.SubElement(entry, atom.IN_REPLY_TO, nsmap={"thr": atom.THREAD_NS}).set("ref", reply_to)
     return entry
@@ -76,9 +72,10 @@ def edit(entry: Element, former: WrittenFields, fields: WrittenFields) -> None:
         _remove(entry, atom.TITLE)
         etree.SubElement(entry, atom.TITLE).text = fields.title
     if (fields.text, fields.kind) != (_normal(former.text), former.kind):
-        _remove(entry, atom.SUMMARY, atom.CONTENT)
+        _remove(entry, atom.SUMMARY, atom.CONTENT, atom.MARKDOWN)
         if fields.text:
             etree.SubElement(entry, atom.CONTENT, type=fields.kind.value).text = fields.text
+            add_markdown(entry, fields.markdown)
     if fields.link != former.link:
         _set_link(entry, fields.link)
     if fields.tags != former.tags:

@@ -17,7 +17,7 @@ from smartfeeds.formats.entry import Entry, EntryLink, EntryText, TextKind
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.json_text import Json, JsonObject
-from smartfeeds.formats.post import checked_address, checked_file_address, complete, first_line
+from smartfeeds.formats.post import checked_address, checked_file_address, complete, first_line, made_title
 from smartfeeds.formats.xml import Element
 
 ENTRY_TYPE = "h-entry"
@@ -46,7 +46,7 @@ def fill(builder: EntryBuilder, properties: Properties) -> None:
         for value in values[:1] if row is not None and row.single else values:
             if row is not None:
                 row.add(builder, value)
-    complete(builder.entry)
+    complete(builder.entry, split=False)
 
 
 def change(
@@ -79,7 +79,7 @@ def change(
         _clear(builder.entry, PROPERTIES["name"].matches)
     # The service sets the time of the change.
     _clear(builder.entry, lambda child: child.tag == atom.UPDATED)
-    complete(builder.entry)
+    complete(builder.entry, split=False)
 
 
 def properties_of(entry: Entry) -> JsonObject:
@@ -92,8 +92,8 @@ def _clear(root: Element, matches: Callable[[Element], bool]) -> None:
         root.remove(child)
 
 
-def _tagged(tag: str) -> Callable[[Element], bool]:
-    return lambda child: child.tag == tag
+def _tagged(*tags: str) -> Callable[[Element], bool]:
+    return lambda child: child.tag in tags
 
 
 def _text(value: Json) -> str:
@@ -180,7 +180,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             lambda entry: [entry.title.plain] if entry.title.plain and not _is_note(entry) else [],
             single=True,
         ),
-        "content": Property(_tagged(atom.CONTENT), _add_content, _read_content, single=True),
+        "content": Property(_tagged(atom.CONTENT, atom.MARKDOWN), _add_content, _read_content, single=True),
         "summary": Property(
             _tagged(atom.SUMMARY),
             _add_text(atom.SUMMARY),
@@ -207,9 +207,10 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
 
 
 def _is_note(entry: Entry) -> bool:
-    """Whether the title of an entry is only the first line of its text."""
+    """Whether the title of an entry was made of its text, as `complete` does or as former versions did."""
     content = entry.content or EntryText(TextKind.TEXT, entry.title.plain)
-    return entry.title.plain == first_line(content.plain if content.is_markup else content.value)
+    made = first_line(content.plain if content.is_markup else content.value)
+    return entry.title.plain in (made, made_title(content.value, is_markup=content.is_markup))
 
 
 def file_property(link: EntryLink) -> str:

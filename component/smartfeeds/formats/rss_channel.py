@@ -14,7 +14,7 @@ from lxml import etree
 
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import ATOM_NS, SYNC_NAMESPACES, string_of
+from smartfeeds.formats.atom import ATOM_NS, SOURCE_NS, SYNC_NAMESPACES, string_of
 from smartfeeds.formats.dates import format_rfc822, read_date, unread_date
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element, canonical
@@ -37,7 +37,6 @@ MAX_PORT = 65_535
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ATOM_LINK, _ATOM_LOGO = f"{{{ATOM_NS}}}link", f"{{{ATOM_NS}}}logo"
 _CREATOR = "{http://purl.org/dc/elements/1.1/}creator"
-SOURCE_NS = "http://source.scripting.com/"
 # The namespace is written in four ways in feeds.
 _SOURCE_CLOUDS = frozenset(
     f"{{{scheme}://source.scripting.com{slash}}}cloud" for scheme in ("http", "https") for slash in ("", "/")

@@ -10,6 +10,7 @@ from lxml import etree, html
 from yarl import URL
 
 from smartfeeds.core.token import TokenScope
+from support.bearer import bearer
 from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, CAROL, DOMAIN, entry
 from support.web import Got, Web, WebStarter
@@ -248,15 +249,87 @@ async def test_hostile_file_address_is_told(alice: SignedIn) -> None:
     assert (got.status, "it begins with https://" in got.text) == (400, True)
 
 
-async def test_editor_says_that_markdown_becomes_html(alice: SignedIn) -> None:
-    """An entry has no place for its Markdown, so an edit begins with the HTML."""
-    note = "Markdown is stored as HTML"
-    assert note in (await alice.get("/write/notes/", "text/html")).text
-    await alice.post("/write/notes/", form(title="T", text="*x*", kind="markdown", action="publish"))
-    item_id = html.fromstring((await alice.get("/feeds/notes/", "text/html")).text).xpath("//article/@data-id")[0]
+async def only_id(alice: SignedIn) -> str:
+    (item_id,) = html.fromstring((await alice.get("/feeds/notes/", "text/html")).text).xpath("//article/@data-id")
+    return str(item_id)
+
+
+async def test_markdown_opens_as_markdown(alice: SignedIn) -> None:
+    text = "# Our shop\r\n\r\nCome **in**, [all](https://x.example/)"
+    await alice.post("/write/notes/", form(title="", text=text, kind="markdown", action="publish"))
+    item_id = await only_id(alice)
+    page = await alice.get(f"/write/notes/{item_id}", "text/html")
+    form_shown = html.fromstring(page.text)
+    assert form_shown.xpath("//option[@selected]/@value") == ["markdown"]
+    assert form_shown.xpath("//input[@name='title']/@value") == ["Our shop"]
+    assert form_shown.xpath("//textarea")[0].text.strip() == "Come **in**, [all](https://x.example/)"
+    changed = form(title="Our shop", text="Come *in*", kind="markdown", tag=tag_of(page.text), action="publish")
+    assert (await alice.post(f"/write/notes/{item_id}", changed)).status == 303
+    root = await stored(alice, item_id)
+    assert str(root.findtext(f"{ATOM}content")).strip() == "<p>Come <em>in</em></p>"
+    assert root.findtext("{http://source.scripting.com/}markdown") == "Come *in*"
+    assert len(root.findall("{http://source.scripting.com/}markdown")) == 1
+
+
+async def test_markdown_by_a_program_opens_as_markdown(alice: SignedIn) -> None:
+    token = await bearer(alice.web, ALICE, TokenScope.PUBLISH)
+    await alice.web.ask("PUT", "/entries/notes/a", b"# T\n\n*x*", Authorization=token, Content_Type="text/markdown")
+    page = html.fromstring((await alice.get("/write/notes/a", "text/html")).text)
+    assert page.xpath("//option[@selected]/@value") == ["markdown"]
+    assert page.xpath("//textarea")[0].text.strip() == "*x*"
+
+
+@pytest.mark.parametrize("way", ["editor", "token"])
+async def test_markdown_that_does_not_fit_is_not_stored(alice: SignedIn, way: str) -> None:
+    """A text that fits without it is published, and opens as HTML."""
+    await alice.web.component.configure(ALICE, "notes", max_payload_size="4096")
+    text = "*a* " + "word " * 450
+    if way == "editor":
+        got = await alice.post("/write/notes/", form(title="T", text=text, kind="markdown", action="publish"))
+        assert got.status == 303
+    else:
+        token = await bearer(alice.web, ALICE, TokenScope.PUBLISH)
+        headers = {"Authorization": token, "Content_Type": "text/markdown"}
+        assert (await alice.web.ask("POST", "/entries/notes/", text.encode(), **headers)).status == 201
+    item_id = await only_id(alice)
+    assert b"scripting" not in etree.tostring(await stored(alice, item_id))
     page = html.fromstring((await alice.get(f"/write/notes/{item_id}", "text/html")).text)
     assert page.xpath("//option[@selected]/@value") == ["html"]
-    assert note in page.text_content()
+
+
+@pytest.mark.parametrize("markdown", ["*y*", ""])
+async def test_markdown_that_does_not_make_the_html_is_not_shown(alice: SignedIn, markdown: str) -> None:
+    """Another client has changed the HTML and left the Markdown, or has published any text as Markdown."""
+    payload = (
+        f'<entry xmlns="{ATOM[1:-1]}"><title>T</title><content type="html">&lt;p>x&lt;/p></content>'
+        f'<m:markdown xmlns:m="http://source.scripting.com/">{markdown}</m:markdown></entry>'
+    )
+    await alice.web.component.publish(ALICE, "notes", "a", payload)
+    page = html.fromstring((await alice.get("/write/notes/a", "text/html")).text)
+    assert page.xpath("//option[@selected]/@value") == ["html"]
+    assert page.xpath("//textarea")[0].text.strip() == "<p>x</p>"
+
+
+async def test_markdown_goes_with_the_text_that_it_made(alice: SignedIn) -> None:
+    await alice.post("/write/notes/", form(title="T", text="*x*", kind="markdown", action="publish"))
+    item_id = await only_id(alice)
+    page = await alice.get(f"/write/notes/{item_id}", "text/html")
+    plain = form(title="T", text="plain", kind="text", tag=tag_of(page.text), action="publish")
+    assert (await alice.post(f"/write/notes/{item_id}", plain)).status == 303
+    assert b"scripting" not in etree.tostring(await stored(alice, item_id))
+
+
+async def test_other_version_is_compared_as_markdown(alice: SignedIn) -> None:
+    await alice.post("/write/notes/", form(title="T", text="*x*", kind="markdown", action="publish"))
+    item_id = await only_id(alice)
+    tag = tag_of((await alice.get(f"/write/notes/{item_id}", "text/html")).text)
+    fields = {"title": "T", "kind": "markdown", "tag": tag, "action": "publish"}
+    assert (await alice.post(f"/write/notes/{item_id}", form(text="*theirs*", **fields))).status == 303
+    got = await alice.post(f"/write/notes/{item_id}", form(text="*mine*", **fields))
+    assert (got.status, [one.text_content() for one in html.fromstring(got.text).xpath("//tbody//td[1]")]) == (
+        409,
+        ["*theirs*"],
+    )
 
 
 async def test_both_versions_are_shown_if_somebody_else_was_faster(alice: SignedIn) -> None:

@@ -184,12 +184,12 @@ async def test_update(notes: Web, token: str) -> None:
 
 
 async def test_update_of_a_note(notes: Web, token: str) -> None:
-    """[MP-06] A note has no name: its title is its first line, and follows its text."""
+    """[MP-06] A note has no name: its title is the beginning of its text, which stays whole, and follows it."""
     url = await made(notes, token, NOTE)
     assert await source(notes, token, url, "name", "content") == {"properties": {"name": [], "content": ["hello"]}}
     update = {"action": "update", "url": url, "replace": {"content": ["other\nlines"]}}
     assert (await send(notes, token, update)).status == 204
-    assert (await entry_at(notes, url)).findtext(f"{A}title") == "other"
+    assert (await entry_at(notes, url)).findtext(f"{A}title") == "other…"
     assert (await send(notes, token, {"action": "update", "url": url, "add": {"name": ["N"]}})).status == 204
     properties = (await source(notes, token, url, "name", "content"))["properties"]
     assert properties == {"name": ["N"], "content": ["other\nlines"]}

@@ -11,12 +11,14 @@ from lxml import etree
 
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.authoring import posts
+from smartfeeds.formats.plain import html_text
 from smartfeeds.formats.post import Post
+from smartfeeds.formats.titles import covered
 from smartfeeds.formats.xml import Element
 from support.bearer import bearer
 from support.component import ALICE
 from support.raw import connected
-from support.web import Got, Web
+from support.web import Got, Web, WebStarter
 
 pytestmark = pytest.mark.shared
 
@@ -79,9 +81,9 @@ async def test_token_is_the_password_of_basic(notes: Web, token: str) -> None:
 
 async def test_first_line_of_a_long_text_is_its_title(notes: Web, token: str) -> None:
     got = fields(await post(notes, token, b"Disk full\r\n\r\non host a\r\n", "text/plain"))
-    assert (got["title"], got["content"]) == ("Disk full", ("text", "Disk full\n\non host a"))
+    assert (got["title"], got["content"]) == ("Disk full", ("text", "on host a"))
     long = fields(await post(notes, token, b"word " * 100, "text/plain"))
-    assert (len(long["title"]) <= 140, long["title"][-1], long["content"][1].count("word")) == (True, "…", 100)
+    assert (len(long["title"]) <= 60, long["title"][-1], long["content"][1].count("word")) == (True, "…", 100)
 
 
 async def test_put_takes_a_text_too(notes: Web, token: str) -> None:
@@ -124,6 +126,83 @@ async def test_documents_without_their_media_type_are_no_texts(
     got = await post(notes, token, body, media_type)
     assert (got.status, f"Content-Type: {advice}" in got.json["detail"]) == (415, True)
     assert fields(await post(notes, token, body, "text/plain"))["title"] == body.decode().strip()
+
+
+SHAPES = {
+    "one line": "We are open",
+    "a line and more": "We are open\n\nCome in",
+    "a long paragraph": "We walked along the river, " * 9,
+    "a list": "- milk\n- tea\n- bread",
+    "code": "```\nls -l\n```\n\nlists the files",
+    "a heading": "# We are open\n\nCome in",
+    "a picture": "![A cat](https://x.example/c.jpg)",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "media_type",
+    ["text/plain", "", FORM, "text/markdown", "text/html", pytest.param(JSON, marks=pytest.mark.needs("documents"))],
+)
+async def test_nobody_reads_a_first_line_twice(notes: Web, token: str, media_type: str, shape: str) -> None:
+    """The title is a line that is not in the text, or it is the beginning of the text and shorter than it."""
+    text = SHAPES[shape]
+    body = json.dumps({"content": text}) if media_type == JSON else text
+    got = fields(await post(notes, token, body.encode(), media_type))
+    title, content = got["title"], got["content"]
+    assert title and len(title) <= 140
+    if content is not None:
+        shown = html_text(content[1])
+        # A picture has no text that could be read twice.
+        assert not shown or (covered(title, shown) < len(shown) and not shown.startswith(title))
+    elif media_type != "text/markdown":
+        assert title == " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        ("text/plain", b"a\nb"),
+        ("text/markdown", b"*a*"),
+        ("text/html", b"<b>a</b>"),
+        (FORM, b"title=T&content=x"),
+        ("image/gif", b"GIF89a"),
+        pytest.param(JSON, b'{"title": "x"}', marks=pytest.mark.needs("documents")),
+        (JSON, b'{"object": {"displayName": "x"}, "verb": "post"}'),
+    ],
+)
+async def test_post_names_the_owner_of_the_token_as_its_author(
+    notes: Web, token: str, media_type: str, body: bytes
+) -> None:
+    got = await post(notes, token, body, media_type)
+    root = etree.fromstring(got.body)
+    assert root.findtext(f"{A}author/{A}name") == "alice"
+    assert root.findtext(f"{A}author/{A}uri") == "xmpp:alice@example.org"
+
+
+@pytest.mark.needs("documents")
+async def test_post_with_an_author_keeps_it(notes: Web, token: str) -> None:
+    got = await post(notes, token, b'{"title": "x", "authors": [{"name": "Ann"}]}', JSON)
+    root = etree.fromstring(got.body)
+    assert [author.findtext(f"{A}name") for author in root.findall(f"{A}author")] == ["Ann"]
+
+
+async def test_first_post_of_a_feed_names_its_author_too(start_web: WebStarter) -> None:
+    """A token with the scope admin creates the feed by publishing in it."""
+    web = await start_web(pubsub={"auto_create": True})
+    token = await bearer(web, ALICE, TokenScope.ADMIN)
+    headers = {"Authorization": token, "Content_Type": "text/plain"}
+    got = await web.ask("POST", "/entries/fresh/", b"a\nb", accept=ATOM, **headers)
+    assert (got.status, b"xmpp:alice@example.org" in got.body) == (201, True)
+
+
+async def test_post_names_nobody_in_a_feed_that_hides_who_publishes(notes: Web) -> None:
+    await notes.component.create(ALICE, "tips", itemreply="owner")
+    token = await bearer(notes, ALICE, TokenScope.PUBLISH)
+    got = await notes.ask(
+        "POST", "/entries/tips/", b"a\nb", accept=ATOM, Authorization=token, Content_Type="text/plain"
+    )
+    assert (got.status, b"alice" in got.body) == (201, False)
 
 
 # Headers and parameters.
@@ -245,7 +324,7 @@ async def test_form_with_known_fields(notes: Web, token: str) -> None:
 
 async def test_form_with_html(notes: Web, token: str) -> None:
     got = fields(await post(notes, token, urlencode({"content_html": "<p>Hi <b>there</b></p>"}).encode()))
-    assert (got["title"], got["content"]) == ("Hi there", ("html", "<p>Hi <b>there</b></p>"))
+    assert (got["title"], got["content"]) == ("Hi…", ("html", "<p>Hi <b>there</b></p>"))
 
 
 @pytest.mark.parametrize("text", ["a=b", "x=1&y=2", "1 + 1 = 2", "title=a & b", "100%", "?", "a%20b", "t=1&m=2"])
@@ -296,7 +375,7 @@ async def test_markdown_with_a_title_of_its_own(notes: Web, token: str) -> None:
     later = fields(await post(notes, token, b"intro\n\n## Second\n", "text/markdown"))
     assert (later["title"], "<h2>Second</h2>" in later["content"][1]) == ("Second", True)
     none = fields(await post(notes, token, b"only *text*", "text/markdown"))
-    assert none["title"] == "only text"
+    assert (none["title"], none["content"][1].strip()) == ("only…", "<p>only <em>text</em></p>")
 
 
 async def test_markdown_is_sanitised(notes: Web, token: str) -> None:
@@ -333,7 +412,7 @@ async def test_short_json(notes: Web, token: str) -> None:
     html = fields(await post(notes, token, b'{"content_html": "<i>a</i>", "title": "T", "tags": "a, b"}', JSON))
     assert (html["content"], html["tags"]) == (("html", "<i>a</i>"), ["a", "b"])
     untitled = fields(await post(notes, token, b'{"content": "first\\nsecond"}', JSON))
-    assert (untitled["title"], untitled["content"]) == ("first", ("text", "first\nsecond"))
+    assert (untitled["title"], untitled["content"]) == ("first", ("text", "second"))
 
 
 @pytest.mark.needs("documents")

@@ -20,18 +20,18 @@ async def test_user_has_one_rendering_at_a_time(monkeypatch: pytest.MonkeyPatch)
     loop = asyncio.get_running_loop()
     end = {text: threading.Event() for text in ("first", "second", "other")}
 
-    def render(text: str, *, take_heading: bool) -> RenderedMarkdown:
+    def render(text: str, *, take_title: bool) -> RenderedMarkdown:
         loop.call_soon_threadsafe(begun.put_nowait, text)
         assert end[text].wait(HANG_S), in_vain(f"the end of {text}")
-        return RenderedMarkdown(str(take_heading), text)
+        return RenderedMarkdown(str(take_title), text, text)
 
     monkeypatch.setattr(markdown, "render_markdown", render)
     turns = MarkdownTurns()
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(turns.render(ALICE, "first", take_heading=True))
+        first = group.create_task(turns.render(ALICE, "first", take_title=True))
         assert await begun.get() == "first"
-        group.create_task(turns.render(PHONE, "second", take_heading=True))
-        group.create_task(turns.render(BOB, "other", take_heading=True))
+        group.create_task(turns.render(PHONE, "second", take_title=True))
+        group.create_task(turns.render(BOB, "other", take_title=True))
         assert await begun.get() == "other"
         assert begun.empty()
         end["first"].set()

@@ -31,6 +31,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.entry import Entry, EntryLink, TextKind, read_entry
 from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.feed_details import title_of
+from smartfeeds.formats.post import fit_markdown, markdown_of
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.http.bodies import unique
 from smartfeeds.http.calls import HttpCall
@@ -84,14 +85,14 @@ class _Form:
 class Editor:
     """Handles the pages."""
 
-    def __init__(self, tools: SiteTools, markdown: MarkdownTurns, uploads: Uploads) -> None:
+    def __init__(self, tools: SiteTools, markdown: MarkdownTurns, uploads: Uploads, rights: WriterRights) -> None:
         self._handle = tools.handle
         self._change = tools.perform
         self._service = tools.domain
         self._bodies = tools.bodies
         self._markdown = markdown
         self._uploads = uploads
-        self._rights = WriterRights(tools.handle, tools.domain)
+        self._rights = rights
 
     async def show(self, call: HttpCall) -> Reply:
         """The form for a new entry, or for the entry of the path. Raises FeedError."""
@@ -107,7 +108,8 @@ class Editor:
             return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply, reply_feed=feed))
         item = await self._item(call)
         _check_overwrite(call, writing, item)
-        return await self._page(call, writing, _Form(fields_of(read_entry(item)), tag=item_tag(item)))
+        fields, markdown = await self._opened(call, item)
+        return await self._page(call, writing, _Form(fields, markdown, item_tag(item)))
 
     async def post(self, call: HttpCall) -> Reply:
         """Publishes the entry, or shows the form again: with a preview, an error, or the version of somebody else."""
@@ -166,6 +168,7 @@ class Editor:
             replied = await self._replied(call, form)
             reply_to = "" if replied is None else replied.atom_id
             root = await asyncio.to_thread(new_entry, fields, _author(call, writing.node), reply_to)
+        fit_markdown(root, writing.node.options.max_payload_size)
         expected = ItemPrecondition(frozenset({form.tag})) if call.item_id else None
         request = Publish(
             call.actor,
@@ -226,7 +229,7 @@ class Editor:
         # In a thread: comparing long texts takes a time in which no other request would run.
         comparison = None
         if other is not None:
-            theirs = fields_of(read_entry(other))
+            theirs = (await self._opened(call, other))[0] if form.markdown else fields_of(read_entry(other))
             comparison = await asyncio.to_thread(_compared, frame.texts, theirs, form.fields)
             # The files of both: the user cannot add the file of somebody else, but can remove it.
             form = replace(form, fields=replace(form.fields, files=_united(form.fields.files, theirs.files)))
@@ -282,10 +285,27 @@ class Editor:
         fields = form.fields
         if not form.markdown:
             return fields
-        take_heading = not fields.title.strip()
-        markdown = await self._markdown.render(call.actor, fields.text, take_heading=take_heading)
-        title = markdown.heading if take_heading else fields.title
-        return replace(fields, title=title, text=markdown.html, kind=TextKind.HTML)
+        take_title = not fields.title.strip()
+        markdown = await self._markdown.render(call.actor, fields.text, take_title=take_title)
+        title = markdown.title if take_title else fields.title
+        return replace(fields, title=title, text=markdown.html, kind=TextKind.HTML, markdown=markdown.source)
+
+    async def _opened(self, call: HttpCall, item: Item) -> tuple[WrittenFields, bool]:
+        """The fields of an item as they were written, and whether their text is Markdown.
+
+        Other clients and other services change the HTML of an entry and leave the Markdown beside it. So only Markdown
+        that still makes this HTML is shown.
+        """
+        fields = fields_of(read_entry(item))
+        markdown = "" if item.deleted or not item.payload else markdown_of(parse_stored(item.payload))
+        if markdown:
+            try:
+                html = (await self._markdown.render(call.actor, markdown, take_title=False)).html
+            except FeedError:  # too long for Markdown: not written here
+                return fields, False
+            if html.strip() == fields.text.strip():
+                return replace(fields, text=markdown), True
+        return fields, False
 
 
 # Errors in what was typed: the form is shown again.

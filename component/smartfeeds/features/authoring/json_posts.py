@@ -31,7 +31,7 @@ def read_json_post(data: bytes, item_id: str, read_item: ReadJsonItem | None) ->
     value, warnings = _load(data)
     if read_item is None or not _OF_ACTIVITY.isdisjoint(value):
         return _checked(_activity(value, item_id), warnings, "activity")
-    return _checked(_item(value, read_item, is_post=True), warnings, "item")
+    return _checked(_item(value, read_item, is_post=True), warnings, "item", is_post=True)
 
 
 def read_json_item(data: bytes, read_item: ReadJsonItem) -> Element:
@@ -47,7 +47,7 @@ def _load(data: bytes) -> tuple[JsonObject, list[str]]:
     return value, warnings
 
 
-def _checked(draft: ItemDraft | SkippedItem, warnings: Iterable[str], what: str) -> Element:
+def _checked(draft: ItemDraft | SkippedItem, warnings: Iterable[str], what: str, *, is_post: bool = False) -> Element:
     if isinstance(draft, SkippedItem):
         raise FeedError(Condition.INVALID_PAYLOAD, draft.reason)
     if warnings or draft.warnings:
@@ -56,7 +56,8 @@ def _checked(draft: ItemDraft | SkippedItem, warnings: Iterable[str], what: str)
         if link.get("rel") == "enclosure":
             checked_file_address(link.get("href", ""), "attachments")
     if what == "item" and not draft.deleted:
-        complete(draft.entry)
+        # An item of a JSON Feed may have no title, and readers get its whole text back.
+        complete(draft.entry, split=is_post)
     return draft.entry
 
 

@@ -27,6 +27,7 @@ from smartfeeds.features.authoring.micropub_requests import (
     values_of,
 )
 from smartfeeds.features.authoring.post_fields import MAX_FIELDS
+from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import Uploads
 from smartfeeds.formats import microformats
 from smartfeeds.formats.entry import read_entry
@@ -173,13 +174,14 @@ class InsufficientScopeError(FeedError):
 class Micropub:
     """Handles GET and POST of Micropub endpoints."""
 
-    def __init__(self, tools: SiteTools, uploads: Uploads) -> None:
+    def __init__(self, tools: SiteTools, uploads: Uploads, rights: WriterRights) -> None:
         self._change = tools.perform
         self._handle = tools.handle
         self._read_token = tools.authenticator.read_token
         self._service = tools.domain
         self._bodies = tools.bodies
         self._uploads = uploads
+        self._rights = rights
 
     async def query(self, call: HttpCall) -> Reply:
         """Answers a query (Micropub 3.7)."""
@@ -255,6 +257,7 @@ class Micropub:
         """A new entry. A slug that is free becomes its id; with a slug that is taken the service chooses an id."""
         builder = EntryBuilder(0, "")
         microformats.fill(builder, request.properties)
+        await self._rights.sign(call, builder.entry)
         slug = command(request, "mp-slug").strip()
         if slug:
             try:

@@ -31,7 +31,9 @@ from smartfeeds.features.authoring.post_fields import (
     single,
 )
 from smartfeeds.features.authoring.rendering import MarkdownTurns
+from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import UploadName, Uploads
+from smartfeeds.formats.atom import is_deletion
 from smartfeeds.formats.entry import EntryLink, EntryText, TextKind
 from smartfeeds.formats.json_text import looks_like_json
 from smartfeeds.formats.post import Post, entry_of, split_tags
@@ -88,10 +90,13 @@ PUT_POST, SEND_POST = (
 class PostReader:
     """Reads the item in the body of a request."""
 
-    def __init__(self, bodies: BodyReader, uploads: Uploads, markdown: MarkdownTurns, forms: FeedForms) -> None:
+    def __init__(
+        self, bodies: BodyReader, uploads: Uploads, markdown: MarkdownTurns, forms: FeedForms, rights: WriterRights
+    ) -> None:
         self._bodies = bodies
         self._uploads = uploads
         self._markdown = markdown
+        self._rights = rights
         self._items = forms.item_readers
         self._readers: Mapping[str, tuple[_Read, Representation]] = {
             **_READERS,
@@ -111,9 +116,9 @@ class PostReader:
             raise unsupported(f"an item is one of {', '.join(self._document_types)}, or a file", self._document_types)
         fields = fields_of_call(call)
         if call.media_type == negotiation.MULTIPART:
-            return draft_of(await self._multipart(call, fields)), negotiation.JSON
+            return await self._signed(call, await self._multipart(call, fields)), negotiation.JSON
         if (name := _file_name(call, fields, call.item_id, self._readers)) is not None:
-            return draft_of(await self._file(call, fields, name)), negotiation.JSON
+            return await self._signed(call, await self._file(call, fields, name)), negotiation.JSON
         read_document, form = self._readers[call.media_type]
         if charset_of(call) not in CHARSETS:
             raise unsupported("the charset of a body must be UTF-8", self._document_types)
@@ -125,7 +130,15 @@ class PostReader:
                 )
             if not body.data.strip():
                 return None, form
-        return draft_of(await read_document(self, body)), form
+        entry = await read_document(self, body)
+        # An Atom entry is complete: who sends one decides what it says.
+        return draft_of(entry) if form is negotiation.ATOM else await self._signed(call, entry), form
+
+    async def _signed(self, call: HttpCall, entry: Element) -> PayloadDraft:
+        """The entry with its author: the owner of the token, unless the entry names somebody."""
+        if not is_deletion(entry):
+            await self._rights.sign(call, entry)
+        return draft_of(entry)
 
     async def _file(self, call: HttpCall, fields: dict[str, str], name: UploadName) -> Element:
         """An entry with the body as its enclosure."""
@@ -199,13 +212,17 @@ class PostReader:
         text = (text if text.strip() else fields.get(CONTENT, "")).replace("\r\n", "\n")
         if not is_set(MARKDOWN, fields.get(MARKDOWN, "")):
             return entry_of(_post(fields, EntryText(TextKind.TEXT, text.rstrip("\n")), files))
-        markdown = await self._markdown.render(call.actor, text, take_heading=not fields.get(TITLE))
-        return await _entry_of_html({TITLE: markdown.heading, **fields}, markdown.html, files)
+        markdown = await self._markdown.render(call.actor, text, take_title=not fields.get(TITLE, "").strip())
+        named = fields if fields.get(TITLE, "").strip() else {**fields, TITLE: markdown.title}
+        return await _entry_of_html(named, markdown.html, files, markdown.source)
 
 
-async def _entry_of_html(fields: Mapping[str, str], html: str, files: tuple[EntryLink, ...] = ()) -> Element:
+async def _entry_of_html(
+    fields: Mapping[str, str], html: str, files: tuple[EntryLink, ...] = (), markdown: str = ""
+) -> Element:
     """The entry of a post with HTML. Made in a thread: reading the title out of hostile HTML takes up to 0.3 s."""
-    return await asyncio.to_thread(lambda: entry_of(_post(fields, EntryText(TextKind.HTML, html), files)))
+    post = replace(_post(fields, EntryText(TextKind.HTML, html), files), markdown=markdown)
+    return await asyncio.to_thread(entry_of, post)
 
 
 def _file_name(call: HttpCall, fields: Mapping[str, str], item_id: str, readers: Collection[str]) -> UploadName | None:

@@ -1,12 +1,15 @@
 """The rights of users to write in a feed, for the pages that link to the forms for entries."""
 
-from smartfeeds.core.model import Item
+from smartfeeds.core.model import Item, NodeKind
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.requests import GetWriting, WritingShown
 from smartfeeds.features.pages.entry_page import comments_node
 from smartfeeds.features.pages.frame import EntryForms, Writing
 from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.post import add_author, fit_markdown
+from smartfeeds.formats.xml import Element
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.service.answers import Handle, ask
 
@@ -45,6 +48,20 @@ class WriterRights:
         name = writing.node.name
         may = call.token is not None and covers(call.token, TokenScope.PUBLISH, name) and writing.access.may_publish
         return name if may else ""
+
+    async def sign(self, call: HttpCall, entry: Element) -> None:
+        """Names the user as the author of a new entry that names nobody, unless the feed hides who publishes. Removes
+        the Markdown of an entry that is too large for the feed with it."""
+        try:
+            options = (await self.get_writing(call)).node.options
+        except FeedError as error:
+            # The publish creates the feed with the default options, or fails.
+            if error.condition is not Condition.ITEM_NOT_FOUND:
+                return
+            options = NodeOptions(NodeKind.FEED)
+        if options.shows_publisher:
+            add_author(entry, call.actor.bare_text)
+        fit_markdown(entry, options.max_payload_size)
 
     async def get_writing(self, call: HttpCall, name: str = "") -> WritingShown:
         """The feed of a page, or another node, with the rights of the user. Raises FeedError."""

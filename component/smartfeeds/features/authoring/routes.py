@@ -7,6 +7,7 @@ from smartfeeds.features.authoring import editor, micropub
 from smartfeeds.features.authoring.posts import PUT_POST, SEND_POST, PostReader
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.requests import GetFile
+from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import UploadFolder, Uploads
 from smartfeeds.http.router import Handler
 from smartfeeds.http.side import HttpSide, Route, SiteTools
@@ -31,11 +32,12 @@ def _handlers(tools: SiteTools) -> AuthoringHandlers:
     # One for all handlers, because it counts the uploads of each user.
     uploads = Uploads(tools, folder)
     markdown = MarkdownTurns()
-    posts = PostReader(tools.bodies, uploads, markdown, tools.forms)
+    rights = WriterRights(tools.handle, tools.domain)
+    posts = PostReader(tools.bodies, uploads, markdown, tools.forms, rights)
     return AuthoringHandlers(
         lambda call: tools.publish(call, posts.read),
-        editor.Editor(tools, markdown, uploads),
-        micropub.Micropub(tools, uploads),
+        editor.Editor(tools, markdown, uploads, rights),
+        micropub.Micropub(tools, uploads, rights),
         FileReplies(tools.handle, tools.domain, folder.files, GetFile),
         uploads,
     )

@@ -22,6 +22,7 @@ from smartfeeds.features.bot.usages import DELETE
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
+from smartfeeds.formats.post import add_author, complete
 from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
 from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
@@ -126,16 +127,14 @@ async def _entry(c: Conversation, feed: str, text: str) -> Element:
     _write_text(c, entry, text)
     located = await c.read(partial(find_for, name=feed, actor=c.actor))
     if located is not None and located.node.options.shows_publisher:
-        author = etree.SubElement(entry, atom.AUTHOR)
-        etree.SubElement(author, f"{{{ATOM_NS}}}name").text = c.actor.local or c.jid
-        etree.SubElement(author, f"{{{ATOM_NS}}}uri").text = f"xmpp:{c.jid}"
+        add_author(entry, c.jid)
     return entry
 
 
 def _edited(c: Conversation, text: str, entry: Element) -> Element:
     """The entry with another text. Everything else stays, such as its id, its categories and its links."""
     # The service sets the time of the change.
-    for tag in (atom.TITLE, atom.SUMMARY, atom.CONTENT, atom.UPDATED):
+    for tag in (atom.TITLE, atom.SUMMARY, atom.CONTENT, atom.MARKDOWN, atom.UPDATED):
         for child in entry.findall(tag):
             entry.remove(child)
     _write_text(c, entry, text)
@@ -143,13 +142,11 @@ def _edited(c: Conversation, text: str, entry: Element) -> Element:
 
 
 def _write_text(c: Conversation, entry: Element, text: str) -> None:
-    """Adds a text to an entry: its first line is the title, and the whole is the content if there is more."""
+    """Adds a text to an entry without a text, as posts do (`formats.titles`)."""
     if is_language_tag(c.message.language):
         entry.set(XML_LANG, c.message.language)
-    title = cut(text.split("\n", 1)[0].strip(), TITLE_CHARACTERS)
-    etree.SubElement(entry, atom.TITLE).text = title
-    if text != title:
-        etree.SubElement(entry, atom.CONTENT, type="text").text = text
+    etree.SubElement(entry, atom.CONTENT, type="text").text = text
+    complete(entry)
 
 
 def _refer(entry: Element, item: Entry) -> None:

@@ -8,6 +8,7 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, xmpp_uri
 from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.titles import covered
 from smartfeeds.texts import Texts
 
 TEXT_CHARACTERS = 600  # of the text of an item in a message, whose link leads to the rest
@@ -43,11 +44,13 @@ def render_item(texts: Texts, links: Links, node: Node, item: Item, *, edited: b
     entry = read_entry(item)
     title = cut(entry.title.plain, TITLE_CHARACTERS)
     body = next((text.plain for text in (entry.summary, entry.content) if text is not None and text.plain), "")
-    # The text of a message begins with its title, and that of a short note is its title.
-    rest = body.removeprefix(entry.title.plain)
-    repeats = rest == "" or (rest != body and rest[0].isspace())
-    excerpt = cut(rest.lstrip() if repeats else body, TEXT_CHARACTERS)
-    headline = title or cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)
+    # A title that was made of the text is not shown beside it.
+    known = covered(entry.title.plain, body)
+    if known and entry.title.plain.endswith("…"):
+        headline, excerpt = cut(body, TEXT_CHARACTERS), ""
+    else:
+        headline = title or cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)
+        excerpt = cut(body[known:].lstrip(), TEXT_CHARACTERS)
     if edited:
         headline = texts.say("{title} (edited)", title=headline)
     author = next((cut(person.label, NAME_CHARACTERS) for person in entry.authors if person.label), "")

@@ -17,6 +17,7 @@ from smartfeeds.features.pages.highlight import beginning, mark_text, snippet
 from smartfeeds.features.pages.river_requests import River
 from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.feed_details import title_of
+from smartfeeds.formats.titles import covered
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.negotiation import ATOM
 from smartfeeds.service.discovery import ChangedNodes
@@ -102,6 +103,8 @@ def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING) -> Card:
     title = cut(entry.title.plain, TITLE)
     # Without a title the beginning of the text stands for it.
     start = 0 if title else TITLE // 2 - 1
+    if known := covered(title, text):
+        start, text = (known, text) if title.endswith("…") else (0, text[known:].lstrip())
     excerpt = snippet(text, words, start) or hit_of(entry, words) or beginning(text, start)
     return Card(
         title=Markup(mark_text(title or cut(text, TITLE // 2), words)),  # noqa: S704 - it was escaped

@@ -5,6 +5,7 @@ which is the node with parameters.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from smartfeeds.core.jid import parse_jid
@@ -56,11 +57,34 @@ def parse_address(text: str, *, smart: bool = True) -> FeedAddress:
     return FeedAddress(str(jid), node)
 
 
+class ItemAddress(NamedTuple):
+    """The address of an item: its service, its node and its id."""
+
+    service: str
+    node: str
+    item_id: str
+
+
+def parse_item_address(text: str) -> ItemAddress | None:
+    """Reads the `xmpp:` address of an item (XEP-0060 12.22), None for any other text."""
+    scheme, _, rest = text.strip().partition(":")
+    service, _, query = rest.partition("?")
+    if scheme.lower() != "xmpp" or not query:
+        return None
+    jid = parse_jid(unquote(service))
+    node, item_id = _value_of(query, "node"), _value_of(query, "item")
+    return ItemAddress(str(jid), node, item_id) if jid is not None and node and item_id else None
+
+
 def _node_of(query: str) -> str:
-    """Returns the node in the query of an address, "" if there is none or if its escapes are not UTF-8."""
+    return _value_of(query, "node")
+
+
+def _value_of(query: str, name: str) -> str:
+    """Returns a value in the query of an address, "" if there is none or if its escapes are not UTF-8."""
     for pair in query.split(";"):
         key, _, value = pair.partition("=")
-        if key == "node":
+        if key == name:
             try:
                 return unquote(value, errors="strict")
             except UnicodeDecodeError:

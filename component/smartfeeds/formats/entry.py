@@ -254,6 +254,16 @@ def enclosures_of(payload: bytes) -> list[EntryLink]:
     return reader.entry.enclosures
 
 
+def replies_of(payload: bytes) -> list[ReplyReference]:
+    """Returns the entries that a stored payload answers. Nothing else of it is read."""
+    if b"in-reply-to" not in payload:
+        return []
+    reader = _EntryReader(payload_of(payload).root, Entry("", ""))
+    for node in reader.root.iterchildren(atom.IN_REPLY_TO):
+        reader.reply(node)
+    return reader.entry.replies_to
+
+
 def link_of(root: Element, node: Element) -> EntryLink | None:
     """Returns a link of an entry with its absolute address, or None for a link without an address or an unsafe one."""
     reader = _EntryReader(root, Entry("", ""))

@@ -9,11 +9,11 @@ from lxml import etree
 
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.formats.entry import IANA_RELATIONS, Entry, EntryLink, EntryText, TextKind
+from smartfeeds.formats.entry import IANA_RELATIONS, Entry, EntryLink, EntryText, ReplyReference, TextKind
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.links import resolve_uri
-from smartfeeds.formats.post import add_author, add_file, add_markdown, checked_address, complete, split_tags
+from smartfeeds.formats.post import add_author, add_file, add_markdown, add_reply, checked_address, complete, split_tags
 from smartfeeds.formats.xml import Element, new_element
 
 
@@ -49,14 +49,14 @@ def fields_of(entry: Entry) -> WrittenFields:
     )
 
 
-def new_entry(fields: WrittenFields, author: str, reply_to: str) -> Element:
-    """An entry of a form. `author` is the bare JID of its author, "" to name none; `reply_to` is the atom:id of the
-    entry that it answers, or "". Raises FeedError as `edited` does."""
+def new_entry(fields: WrittenFields, author: str, reply_to: ReplyReference | None) -> Element:
+    """An entry of a form. `author` is the bare JID of its author, "" to name none; `reply_to` is the entry that it
+    answers. Raises FeedError as `edit` does."""
     entry = new_element(atom.ENTRY, {None: ATOM_NS})
     edit(entry, WrittenFields(), fields)
     add_author(entry, author)
-    if reply_to:
-        etree.SubElement(entry, atom.IN_REPLY_TO, nsmap={"thr": atom.THREAD_NS}).set("ref", reply_to)
+    if reply_to is not None:
+        add_reply(entry, reply_to)
     return entry
 
 

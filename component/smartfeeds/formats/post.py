@@ -10,7 +10,7 @@ from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.urls import harmless
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.entry import EntryLink, EntryText
+from smartfeeds.formats.entry import EntryLink, EntryText, ReplyReference
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_items import clean
 from smartfeeds.formats.links import is_uri
@@ -71,6 +71,14 @@ def add_author(entry: Element, jid: str) -> None:
         person = etree.SubElement(entry, atom.AUTHOR)
         etree.SubElement(person, atom.NAME).text = jid.partition("@")[0]
         etree.SubElement(person, atom.URI).text = f"xmpp:{jid}"
+
+
+def add_reply(entry: Element, answered: ReplyReference) -> None:
+    """Makes an entry an answer to another one (RFC 4685 3)."""
+    node = etree.SubElement(entry, atom.IN_REPLY_TO, nsmap={"thr": atom.THREAD_NS})
+    node.set("ref", answered.ref)
+    if answered.href:
+        node.set("href", answered.href)
 
 
 def add_markdown(entry: Element, markdown: str) -> None:

@@ -336,11 +336,13 @@ class Feeds:
         PAUSE_EVERY_S of such work, in which other requests run. Documents and pages for people read the HTML of their
         entries, which may take half a second if it was written for that. So they are made in a thread.
         """
+        is_page = request.form is negotiation.HTML
+        beside = await self._pages.beside(request.actor, answer, request.place) if is_page else None
         if not items_of(answer):
-            return self._reply(request, answer)
+            return self._reply(request, answer, beside)
         if request.reader:
             async with self._making_document:
-                reply = await asyncio.to_thread(self._reply, request, answer)
+                reply = await asyncio.to_thread(self._reply, request, answer, beside)
         else:
             async with self._making:
                 began_s = perf_counter()
@@ -352,11 +354,11 @@ class Feeds:
         self._cache.put(request, (answer.version, reply), request.size_bytes + reply.size_bytes)
         return reply
 
-    def _reply(self, request: FeedRequest, answer: FeedPage) -> Reply:
+    def _reply(self, request: FeedRequest, answer: FeedPage, beside: object = None) -> Reply:
         if self._links.local is not None:
             answer = self._links.local.in_page(answer, request.place.site_url, request.form)
         if request.form is negotiation.HTML:
-            body = self._pages.feed(request.frame, answer, request.place)
+            body = self._pages.feed(request.frame, answer, request.place, beside)
         else:
             writers = self._documents if request.reader else self._pulls
             body = writers[request.form](answer, request.place)

@@ -53,7 +53,11 @@ class PageWriter(Protocol):
     async def frame(self, call: HttpCall) -> Hashable:
         """Returns the frame for the sender of a request, which names a feed. Raises FeedError."""
 
-    def feed(self, frame: Hashable, answer: FeedPage, place: PageAddress) -> bytes:
+    async def beside(self, actor: Jid, answer: FeedPage, place: PageAddress) -> object:
+        """Returns what a page shows of the feed beside its items. It depends on nothing but the feed, because the page
+        is stored with the version of the feed. Raises FeedError."""
+
+    def feed(self, frame: Hashable, answer: FeedPage, place: PageAddress, beside: object) -> bytes:
         """Returns a page of a feed. Called in a thread."""
 
     async def entry(self, call: HttpCall, answer: ItemShown, *, public: bool) -> Reply:
@@ -96,4 +100,4 @@ class NoPages:
         return ""
 
     # Nothing calls these, because HTML is not offered and no document has a style.
-    frame = feed = entry = feed_list = styled = staticmethod(_no_page)
+    frame = beside = feed = entry = feed_list = styled = staticmethod(_no_page)

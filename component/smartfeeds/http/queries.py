@@ -157,6 +157,15 @@ def read_flag(raw: str, name: str) -> bool:
     return bool(values)
 
 
+def read_value(raw: str, name: str) -> str:
+    """The value of a parameter of a raw query string, "" without it; other parameters are ignored. Raises FeedError if
+    it is repeated."""
+    values = [_pair(field)[1] for key, field in own_fields(raw, (name,)) if key]
+    if len(values) > 1:
+        raise FeedError(Condition.BAD_REQUEST, f"{name} must not be repeated")
+    return values[0] if values else ""
+
+
 def _why_not(view: str) -> str:
     """The reason why the parameters of a view are not valid."""
     for field in view.split("&"):

@@ -404,7 +404,8 @@ async def test_reply_goes_into_the_comments_of_the_entry(alice: SignedIn) -> Non
         title="Answer", action="publish", **{name: page.xpath(f"//input[@name='{name}']/@value")[0] for name in OF}
     )
     got = await alice.post(page.xpath("//form[@class='sheet fields']/@action")[0], fields)
-    assert (got.status, got.header("Location")) == (303, "/feeds/notes/comments/")
+    # Back to the entry, under which the answer is.
+    assert (got.status, got.header("Location")) == (303, "/entries/notes/a#replies")
     atom_id = (await stored(alice, "a")).findtext(f"{ATOM}id") or ""
     answers = await alice.get(f"/feeds/notes/comments/?in-reply-to={quote(atom_id, safe='')}&timeout=0")
     assert [one["object"]["displayName"] for one in answers.json["items"]] == ["Answer"]

@@ -73,7 +73,10 @@ async def test_documents_and_pages_are_made_in_a_thread(form: Representation) ->
         raise AssertionError
 
     class Pages(NoPages):
-        def feed(self, _frame: Hashable, answer: FeedPage, place: PageAddress) -> bytes:
+        async def beside(self, _actor: Jid, _answer: FeedPage, _place: PageAddress) -> None:
+            """Nothing."""
+
+        def feed(self, _frame: Hashable, answer: FeedPage, place: PageAddress, _beside: object) -> bytes:
             return write(answer, place)
 
     def write(_page: FeedPage, _place: PageAddress) -> bytes:

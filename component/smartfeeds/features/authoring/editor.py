@@ -28,7 +28,7 @@ from smartfeeds.features.pages.differences import Differences
 from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.features.pages.sanitise import SHORT, clean
 from smartfeeds.formats import atom
-from smartfeeds.formats.entry import Entry, EntryLink, TextKind, read_entry
+from smartfeeds.formats.entry import Entry, EntryLink, ReplyReference, TextKind, read_entry
 from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.post import fit_markdown, markdown_of
@@ -44,6 +44,7 @@ from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
+from smartfeeds.service.replies import ItemPlace, ReplyNews
 from smartfeeds.service.requests import (
     GetItem,
     ItemPrecondition,
@@ -56,6 +57,7 @@ from smartfeeds.texts import Texts
 
 PREVIEW = "preview"
 REPLY, REPLY_FEED = "reply", "of"
+REPLIES_ANCHOR = "replies"  # of the answers on the page of an entry
 MARKDOWN = "markdown"
 KEPT_FILE = "kept"  # a file that the entry has, or that was uploaded with a preview
 _LENGTH = re.compile(r"[0-9]{1,18}")
@@ -129,6 +131,8 @@ class Editor:
             if error.condition in _ABOUT_FIELDS:
                 return await self._page(call, writing, form, error=error.text)
             raise
+        if form.reply and not call.item_id:
+            return call.see_other(f"{entry_path(form.reply_feed or call.name, form.reply)}#{REPLIES_ANCHOR}")
         return call.see_other(feed_path(call.name))
 
     async def confirm(self, call: HttpCall) -> Reply:
@@ -161,13 +165,16 @@ class Editor:
                 raise FeedError(Condition.PRECONDITION_NOT_MET, "the entry has changed meanwhile")
             root = parse_stored(item.payload)
             if item.deleted or root.tag != atom.ENTRY:
-                root = await asyncio.to_thread(new_entry, fields, _author(call, writing.node), "")
+                root = await asyncio.to_thread(new_entry, fields, _author(call, writing.node), None)
             else:
                 await asyncio.to_thread(edit, root, fields_of(read_entry(item)), fields)
         else:
             replied = await self._replied(call, form)
-            reply_to = "" if replied is None else replied.atom_id
-            root = await asyncio.to_thread(new_entry, fields, _author(call, writing.node), reply_to)
+            reference = None
+            if replied is not None:
+                path = entry_path(form.reply_feed or call.name, replied.item_id)
+                reference = ReplyReference(replied.atom_id, f"{call.site_url}{path}")
+            root = await asyncio.to_thread(new_entry, fields, _author(call, writing.node), reference)
         fit_markdown(root, writing.node.options.max_payload_size)
         expected = ItemPrecondition(frozenset({form.tag})) if call.item_id else None
         request = Publish(
@@ -179,7 +186,11 @@ class Editor:
             expected=expected,
             may_create=False,
         )
-        await ask(self._change, request, Published)
+        published = await ask(self._change, request, Published)
+        news = call.parts.find(ReplyNews)
+        if form.reply and not call.item_id and news is not None:
+            answered = ItemPlace(form.reply_feed or call.name, form.reply)
+            await news.tell(answered, ItemPlace(call.name, published.item_id), call.actor)
 
     async def _read(self, call: HttpCall) -> tuple[_Form, FeedError | None]:
         """The form of a request, and what is wrong with its files. Its other fields come before them, so that nothing

@@ -16,9 +16,9 @@ def _settings() -> tuple[Section, ...]:
 
 
 def _store() -> StoreSide:
-    from smartfeeds.features.pages.river_requests import USE_CASES
+    from smartfeeds.features.pages import reply_requests, river_requests
 
-    return StoreSide(use_cases=USE_CASES)
+    return StoreSide(use_cases=river_requests.USE_CASES | reply_requests.USE_CASES)
 
 
 def _http() -> "HttpSide[PageHandlers]":

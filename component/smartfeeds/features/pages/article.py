@@ -10,11 +10,13 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path
+from smartfeeds.features.pages.answers import AnswerLink
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.highlight import mark_html, mark_text, snippet
 from smartfeeds.features.pages.sanitise import SHORT, CleanHtml, TextLimits, clean, link_of
 from smartfeeds.formats.entry import Entry, EntryText, TextKind, read_entry
 from smartfeeds.formats.payload import Payload
+from smartfeeds.formats.titles import covered
 from smartfeeds.sync.markup import read_item
 
 # A text is clamped if it is about longer than the twelve lines that style.css shows of it.
@@ -22,6 +24,16 @@ _LONG_CHARACTERS = 1_000
 _LONG_LINES = 12
 _LINE_END = re.compile(r"<(?:br|/p|/li|/pre|/h[1-6]|/tr|/dd|/dt|img|/figure)\b|\n")
 _TAG = re.compile(r"<[^>]*>")
+
+
+class Beside(NamedTuple):
+    """The parts of an article about other entries: links to those that the item answers, and the number of answers."""
+
+    answers: tuple[AnswerLink, ...] = ()
+    replies: int = 0
+
+
+NOTHING_BESIDE = Beside()
 
 
 class Article(NamedTuple):
@@ -40,12 +52,13 @@ def article(
     sync: bool = False,
     search: AbstractSet[str] = frozenset(),
     local: str = ENCLOSURES,
+    beside: Beside = NOTHING_BESIDE,
 ) -> Article:
     """An item as an article element with the positions right before it in both orders (SF-032).
 
     The addresses of enclosures at this service begin with `local`. With `sync` the payload has sync data, and the
     article shows the number of changes and the author of the last one. The words of `search` are marked. If all of them
-    are below the part of a text that a page shows, a snippet has them.
+    are below the part of a text that a page shows, a snippet has them. `beside` is what other entries say about it.
     """
     payload = Payload(item.payload)
     shared = read_item(payload.root, payload=False) if sync else None
@@ -77,10 +90,20 @@ def article(
         edit_path=entry_path(node.name, item.id, WRITE) if may_edit(frame, item) else "",
         delete_path=entry_path(node.name, item.id, DELETE) if may_delete(frame, item) else "",
         reply_path=reply_path(node.name, item.id) if frame.writing is not None and frame.writing.publish else "",
+        repeats=repeats_text(entry),
+        answers=beside.answers,
+        replies=beside.replies,
         links=[link for link in entry.links if link.rel in ("via", "related") and link_of(link.href)],
     )
     authors = tuple(author.label for author in entry.authors[:10])
     return Article(html, authors, tuple(tag.term for tag in entry.categories[:20]))
+
+
+def repeats_text(entry: Entry) -> bool:
+    """Whether the title is the beginning of the text with an ellipsis, as `formats.titles` makes it. Such a title is
+    for lists. It is shown above the text if it is a link to another page."""
+    title, text = entry.title.plain, entry.content
+    return title.endswith("…") and text is not None and not entry.alternate and covered(title, text.plain) > 0
 
 
 def _is_long(html: str) -> bool:

@@ -4,17 +4,20 @@ A page loads nothing from other hosts: it shows the files of this site, and link
 the version of the item must be in `page_mark`, or its entity tag would be wrong.
 """
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from html import escape
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
 from smartfeeds.core.feed_address import AddressError, parse_address
-from smartfeeds.core.model import Item
+from smartfeeds.core.model import Item, Node
 from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path, xmpp_uri
-from smartfeeds.features.pages.article import body_of, may_delete, may_edit
+from smartfeeds.features.pages.answers import AnswerLink
+from smartfeeds.features.pages.article import article, body_of, may_delete, may_edit, repeats_text
 from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.river_requests import FeedEntry
 from smartfeeds.features.pages.sanitise import WHOLE, link_of
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
 from smartfeeds.formats.feed_details import title_of
@@ -43,7 +46,49 @@ class EntryFile:
     picture: Markup
 
 
-def page_mark(frame: Frame, site_url: str, answer: ItemShown, reply_node: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The answers on the page of an entry. `next_path` is the page with more of them, and `later` says that there are
+    earlier ones. A reader who may answer gets a form with the address `action_path`, whose entry
+    answers an item of the feed `of`; other readers get the text `hint`."""
+
+    entries: tuple[FeedEntry, ...]
+    total: int | None
+    next_path: str = ""
+    later: bool = False
+    action_path: str = ""
+    of: str = ""
+    hint: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be shown."""
+        return not (self.entries or self.later or self.action_path or self.hint)
+
+    @property
+    def mark(self) -> tuple[Hashable, ...]:
+        """The versions of the answers, and everything beside them."""
+        versions = tuple((entry.node.name, entry.item.id, item_tag(entry.item)) for entry in self.entries)
+        return versions, self.total, self.next_path, self.later, self.action_path, self.of, self.hint
+
+    def html(self, frame: Frame, node: Node) -> Markup:
+        """The answers as articles, on the page of an entry of a node."""
+        # The rights of the reader are those in the feed of the page.
+        elsewhere = replace(frame, writing=None)
+        return Markup("").join(
+            Markup(article(frame if node.node_no == entry.node.node_no else elsewhere, entry.node, entry.item).html)  # noqa: S704 - a template has made it
+            for entry in self.entries
+        )
+
+
+def page_mark(
+    frame: Frame,
+    site_url: str,
+    answer: ItemShown,
+    reply_node: str,
+    answers: tuple[AnswerLink, ...],
+    thread: Thread | None,
+) -> str:
     """A hash of everything beside the version of the item that its page depends on."""
     node, item = answer.node, answer.item
     neighbours = [(entry.id, item_tag(entry)) if entry else None for entry in (answer.older, answer.newer)]
@@ -58,13 +103,24 @@ def page_mark(frame: Frame, site_url: str, answer: ItemShown, reply_node: str) -
         item.conflicts,
         reply_node,
         answer.local_files,
+        answers,
+        None if thread is None else thread.mark,
         *neighbours,
     )
 
 
-def entry_page(frame: Frame, site_url: str, domain: str, answer: ItemShown, reply_node: str = "") -> bytes:
+def entry_page(
+    frame: Frame,
+    site_url: str,
+    domain: str,
+    answer: ItemShown,
+    reply_node: str = "",
+    answers: tuple[AnswerLink, ...] = (),
+    thread: Thread | None = None,
+) -> bytes:
     """The page of an item, or of its tombstone. `domain` is that of the component. `reply_node` is the node in which
-    the reader may answer the item, "" if there is none.
+    the reader may answer the item, "" if there is none. `answers` are links to what the item answers, and `thread` are
+    the answers to it.
 
     The page of a text with many nested elements takes up to 0.4 s.
     """
@@ -94,6 +150,10 @@ def entry_page(frame: Frame, site_url: str, domain: str, answer: ItemShown, repl
         edit_path=entry_path(node.name, item.id, WRITE) if may_edit(frame, item) else "",
         delete_path=entry_path(node.name, item.id, DELETE) if may_delete(frame, item) else "",
         reply_path=reply_path(reply_node, item.id, node.name) if reply_node else "",
+        repeats=repeats_text(entry),
+        answers=answers,
+        thread=thread,
+        replies="" if thread is None else thread.html(frame, node),
         path=path,
         url=f"{site_url}{path}",
         forms=[(form.name, form.bare_type, f"{path}.{form.suffix}") for form in OF_ENTRY],

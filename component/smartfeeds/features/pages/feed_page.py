@@ -18,9 +18,12 @@ from smartfeeds.core.text import words
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import ENCLOSURES, OUTLINE, WRITE, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
-from smartfeeds.features.pages.article import Article, article, may_delete, may_edit
+from smartfeeds.features.pages.answers import answer_links
+from smartfeeds.features.pages.article import NOTHING_BESIDE, Article, Beside, article, may_delete, may_edit
 from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.reply_requests import NO_REPLY_CONTEXT, ReplyContext
 from smartfeeds.features.pages.sanitise import link_of
+from smartfeeds.formats.entry import replies_of
 from smartfeeds.formats.feed_details import load_details, title_of
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http.byte_cache import ByteCache
@@ -44,7 +47,9 @@ class FeedPageWriter:
         self._linked = linked
         self._articles: ByteCache[tuple[object, ...], Article] = ByteCache(cache_bytes)
 
-    def feed(self, frame: Frame, answer: FeedPage, place: PageAddress) -> bytes:
+    def feed(
+        self, frame: Frame, answer: FeedPage, place: PageAddress, context: ReplyContext = NO_REPLY_CONTEXT
+    ) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""
         node, query = answer.node, place.query
         view = f"?{query.view}" if query.view else ""
@@ -56,7 +61,11 @@ class FeedPageWriter:
         search = _search(query.view)
         marks = words(search.words)
         local = f"{place.site_url}{ENCLOSURES}"
-        articles = [self._article(frame, node, item, local, marks, sync=sync) for item in reversed(items_of(answer))]
+        besides = self._besides(frame, answer, place.site_url, context)
+        articles = [
+            self._article(frame, node, item, local, marks, besides.get(item.item_no, NOTHING_BESIDE), sync=sync)
+            for item in reversed(items_of(answer))
+        ]
         details = load_details(node.options.details)
         # Pictures become links, as in entries: a page loads nothing from other hosts.
         pictures = dict.fromkeys((details.channel.icon, details.channel.logo))
@@ -99,8 +108,31 @@ class FeedPageWriter:
             name=f"{place.name}{view}",
         )
 
+    def _besides(self, frame: Frame, answer: FeedPage, site_url: str, context: ReplyContext) -> dict[int, Beside]:
+        """The parts of articles about other entries, by the numbers of the items that have such parts."""
+        besides = {item_no: Beside(replies=count) for item_no, count in context.counts.items()}
+        for item in items_of(answer):
+            if item.deleted or not (references := replies_of(item.payload)):
+                continue
+            known = {
+                reference: context.answered[item.item_no, reference]
+                for reference in references
+                if (item.item_no, reference) in context.answered
+            }
+            links = answer_links(frame.texts, references, self._domain, site_url, known)
+            besides[item.item_no] = besides.get(item.item_no, NOTHING_BESIDE)._replace(answers=links)
+        return besides
+
     def _article(
-        self, frame: Frame, node: Node, item: Item, local: str, search: AbstractSet[str], *, sync: bool
+        self,
+        frame: Frame,
+        node: Node,
+        item: Item,
+        local: str,
+        search: AbstractSet[str],
+        beside: Beside,
+        *,
+        sync: bool,
     ) -> Article:
         # An article is never invalidated: a change of anything in the key makes another one.
         key: tuple[object, ...] = (frame.language, node.node_no, node.name, item.item_no, item.modified_us, item.id)
@@ -108,6 +140,7 @@ class FeedPageWriter:
         key += (
             sync,
             search,
+            beside,
             item.left,
             hash(item.payload),  # it has links to local files, which come and go
             frame.writing and frame.writing.publish,
@@ -116,7 +149,7 @@ class FeedPageWriter:
         )
         made = self._articles.get(key)
         if made is None:
-            made = article(frame, node, item, sync=sync, search=search, local=local)
+            made = article(frame, node, item, sync=sync, search=search, local=local, beside=beside)
             self._articles.put(key, made, len(made.html.encode("utf-8", "replace")))
         return made
 

@@ -17,7 +17,7 @@ from smartfeeds.features.pages.frame import PAGE_HEADERS, frame_of
 from smartfeeds.features.pages.look import look_of
 from smartfeeds.features.pages.river import ENTRY_PLACE, parse_entry_place
 from smartfeeds.features.pages.river_feed import write_river
-from smartfeeds.features.pages.river_page import RiverPages
+from smartfeeds.features.pages.river_page import RiverPages, RiverPlace
 from smartfeeds.features.pages.river_requests import (
     FeedEntry,
     GetHeadlines,
@@ -99,12 +99,15 @@ class Rivers:
         limit = min(parse_number(query.get("max", str(ENTRIES)), "max"), ENTRIES_MOST)
         after = parse_entry_place(query["after"]) if query.get("after") else None
         actor = reader_of(call)
-        river = await ask(self._handle, GetRiver(actor, self._service, limit, after), River)
+        river = await ask(
+            self._handle, GetRiver(actor, self._service, limit, after, call.site_url if form is HTML else ""), River
+        )
         path = river_path("" if form is HTML else form.suffix)
         next_path = page_path(path, query, after=str(river.next)) if river.next is not None else ""
         if form is HTML:
             feeds, headlines = await self._feeds(actor) if after is None else (ChangedNodes((), None, 0), {})
-            write = partial(self._pages.river, frame_of(call), river, next_path, feeds, headlines, first=after is None)
+            place = RiverPlace(call.site_url, next_path, first=after is None)
+            write = partial(self._pages.river, frame_of(call), river, place, feeds, headlines)
         elif form is ATOM:
             write = partial(_atom, call, river, query, next_path)
         else:

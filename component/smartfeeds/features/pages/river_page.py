@@ -11,11 +11,12 @@ from markupsafe import Markup
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, feed_path, list_path, river_path
+from smartfeeds.features.pages.answers import AnswerLink, answer_links
 from smartfeeds.features.pages.article import hit_of
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.highlight import beginning, mark_text, snippet
-from smartfeeds.features.pages.river_requests import River
-from smartfeeds.formats.entry import Entry, EntryText, read_entry
+from smartfeeds.features.pages.river_requests import FeedEntry, River
+from smartfeeds.formats.entry import Entry, EntryText, read_entry, replies_of
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.titles import covered
 from smartfeeds.http.byte_cache import ByteCache
@@ -44,28 +45,41 @@ class Card:
     language: str
     feed_title: str
     feed_path: str
+    answers: tuple[AnswerLink, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RiverPlace:
+    """The address of the site and of the next page of the river, "" without one. `first`: the page is the first one."""
+
+    site_url: str
+    next_path: str
+    first: bool
 
 
 class RiverPages:
-    """Writes the pages, and caches the cards of the entries that are read most. Used by one thread at a time."""
+    """Writes the pages, and caches the cards of the entries that are read most. Used by one thread at a time. `domain`
+    is that of the component."""
 
-    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
-        self._cards: ByteCache[tuple[int, str, str, int, int], Card] = ByteCache(cache_bytes)
+    def __init__(self, domain: str, cache_bytes: int = CACHE_BYTES) -> None:
+        self._domain = domain
+        self._cards: ByteCache[tuple[object, ...], Card] = ByteCache(cache_bytes)
 
     def river(
         self,
         frame: Frame,
         river: River,
-        next_path: str,
+        place: RiverPlace,
         feeds: ChangedNodes,
         headlines: Mapping[str, Item],
-        *,
-        first: bool,
     ) -> bytes:
-        """A page of the river; on the `first` one, `feeds` are beside it with their newest entries."""
+        """A page of the river; on the first one, `feeds` are beside it with their newest entries."""
         return frame.page(
             "river.html",
-            cards=[self._card(entry.node, entry.item) for entry in river.entries],
+            cards=[
+                self._card(entry.node, entry.item, self._answers(frame, river, entry, place.site_url))
+                for entry in river.entries
+            ],
             feeds=[
                 {
                     "node": node,
@@ -76,28 +90,39 @@ class RiverPages:
                 for node in feeds.nodes
             ],
             total=feeds.total,
-            first=first,
-            next_path=next_path,
+            first=place.first,
+            next_path=place.next_path,
             atom=river_path(ATOM.suffix),
             nno=list_path("nno"),
             opml=list_path("opml"),
         )
 
+    def _answers(self, frame: Frame, river: River, entry: FeedEntry, site_url: str) -> tuple[AnswerLink, ...]:
+        """The links to what an entry answers."""
+        item = entry.item
+        references = replies_of(item.payload)
+        known = {
+            reference: river.answered[item.item_no, reference]
+            for reference in references
+            if (item.item_no, reference) in river.answered
+        }
+        return answer_links(frame.texts, references, self._domain, site_url, known)
+
     def _of(self, node: Node, headlines: Mapping[str, Item]) -> Card | None:
         item = headlines.get(node.name)
         return None if item is None else self._card(node, item)
 
-    def _card(self, node: Node, item: Item) -> Card:
-        key = (node.node_no, node.name, title_of(node), item.item_no, item.modified_us)
+    def _card(self, node: Node, item: Item, answers: tuple[AnswerLink, ...] = ()) -> Card:
+        key = (node.node_no, node.name, title_of(node), item.item_no, item.modified_us, answers)
         card = self._cards.get(key)
         if card is None:
-            card = make_card(node, item)
+            card = make_card(node, item, answers=answers)
             self._cards.put(key, card, 4 * (len(card.title) + len(card.excerpt) + len(card.path)))
         return card
 
 
-def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING) -> Card:
-    """An entry as a card; `words` are those of a search."""
+def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING, answers: tuple[AnswerLink, ...] = ()) -> Card:
+    """An entry as a card; `words` are those of a search, and `answers` are links to what the entry answers."""
     entry = read_entry(item)
     text = _text(entry)
     title = cut(entry.title.plain, TITLE)
@@ -117,6 +142,7 @@ def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING) -> Card:
         language=entry.language,
         feed_title=title_of(node),
         feed_path=feed_path(node.name),
+        answers=answers,
     )
 
 

@@ -6,7 +6,7 @@ not in the river: they need not be entries.
 
 from bisect import insort
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.access import READERS
 from smartfeeds.core.attachment_names import is_listed
@@ -20,6 +20,7 @@ from smartfeeds.features.pages import river_rows
 from smartfeeds.features.pages.river import EntryPlace
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.discovery import place_of_node
+from smartfeeds.service.replies import AnsweredItems, find_answered
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.steps import BeginIndexes
 from smartfeeds.service.use_cases import UseCases
@@ -45,18 +46,22 @@ class FeedEntry:
 
 @dataclass(frozen=True, slots=True)
 class GetRiver(Request):
-    """The newest entries of all feeds, at most `limit`, after a place."""
+    """The newest entries of all feeds, at most `limit`, after a place. With `base_url`, the address of the site, the
+    response has what the entries answer."""
 
     limit: int
     after: EntryPlace | None = None
+    base_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class River(Answer):
-    """Entries by last change, the newest first, and the place of the last one if older ones follow."""
+    """Entries by last change, the newest first, and the place of the last one if older ones follow. `answered` are the
+    items that they answer, of those that the actor may read."""
 
     entries: tuple[FeedEntry, ...]
     next: EntryPlace | None
+    answered: AnsweredItems = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,14 @@ class SearchResult(Answer):
 
 def get_river(tx: ReadTx, context: Context, request: GetRiver) -> River:
     """One page of the river. It ends earlier if its entries are larger than a page of a feed may be."""
+    river = _river(tx, context, request)
+    if not request.base_url:
+        return river
+    pairs = [(entry.node, entry.item) for entry in river.entries]
+    return replace(river, answered=find_answered(tx, context, request.actor, pairs, request.base_url))
+
+
+def _river(tx: ReadTx, context: Context, request: GetRiver) -> River:
     entries: list[FeedEntry] = []
     size_bytes = 0
     before = None if request.after is None else _edge_at(tx, context, request.actor, request.after)

@@ -35,7 +35,7 @@ class PageHandlers:
 def _handlers(tools: SiteTools) -> PageHandlers:
     links, fetch = tools.parts.get(SiteLook).image_links, tools.parts.get(image_requests.ImageFetcher).fetch
     return PageHandlers(
-        river_http.Rivers(tools.handle, tools.domain, RiverPages()),
+        river_http.Rivers(tools.handle, tools.domain, RiverPages(tools.domain)),
         search.Searches(tools.handle, tools.domain),
         outlines.Outlines(tools.handle, tools.perform, tools.domain, tools.bodies),
         api_docs.ApiDocs(tools.openapi),

@@ -4,20 +4,31 @@ import asyncio
 from collections.abc import Hashable, Mapping
 
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.token import ALL_FEEDS
 from smartfeeds.features.pages.entry_page import entry_page, page_mark
 from smartfeeds.features.pages.feed_list import feed_list
 from smartfeeds.features.pages.feed_page import FeedPageWriter
 from smartfeeds.features.pages.feed_style import STYLED_HEADERS, style_language, with_style
 from smartfeeds.features.pages.frame import PAGE_HEADERS, EntryForms, Frame, frame_of, page_reply, writing_frame
 from smartfeeds.features.pages.problem_page import for_reader
+from smartfeeds.features.pages.reply_requests import (
+    NO_REPLY_CONTEXT,
+    GetReplies,
+    GetReplyContext,
+    Replies,
+    ReplyContext,
+    parse_reply_place,
+)
 from smartfeeds.features.pages.river_requests import GetHeadlines, Headlines
+from smartfeeds.features.pages.threads import REPLIES_PARAMETER, ids_of, thread_of
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.encode import PageAddress
+from smartfeeds.http.encode import PageAddress, is_feed, items_of
 from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.http_errors import Problem
 from smartfeeds.http.page_writer import ListPage
+from smartfeeds.http.queries import read_value
 from smartfeeds.http.replies import Reply, access_headers
 from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.item_writes import item_tag
@@ -48,10 +59,21 @@ class HtmlWriter:
         """The frame of a page of a feed, for a signed-in reader with what the reader may write. Raises FeedError."""
         return await writing_frame(call) if call.session_id else frame_of(call)
 
-    def feed(self, frame: Hashable, answer: FeedPage, place: PageAddress) -> bytes:
+    async def beside(self, actor: Jid, answer: FeedPage, place: PageAddress) -> ReplyContext:
+        """The answers around the items of a page, by one look-up for all of them. Raises FeedError."""
+        items = tuple(item for item in items_of(answer) if not item.deleted)
+        if not items or not is_feed(answer.node):
+            return NO_REPLY_CONTEXT
+        ids = await asyncio.to_thread(ids_of, items)
+        request = GetReplyContext(actor, self._domain, answer.node.name, items, ids, place.site_url)
+        return await ask(self._handle, request, ReplyContext)
+
+    def feed(self, frame: Hashable, answer: FeedPage, place: PageAddress, beside: object) -> bytes:
         """A page of a feed."""
-        assert isinstance(frame, Frame)  # the kernel passes on what `frame` has returned, as the key of its cache
-        return self._feeds.feed(frame, answer, place)
+        # The kernel passes on what `frame` has returned, as the key of its cache, and what `beside` has returned.
+        assert isinstance(frame, Frame)
+        assert isinstance(beside, ReplyContext)
+        return self._feeds.feed(frame, answer, place, beside)
 
     async def entry(self, call: HttpCall, answer: ItemShown, *, public: bool) -> Reply:
         """The page of an item or of its tombstone. It is made in a thread and cached. Raises FeedError."""
@@ -59,10 +81,27 @@ class HtmlWriter:
         if call.session_id and not answer.item.deleted and forms is not None:
             frame = await writing_frame(call)
             reply_node = await forms.reply_node(call, answer.item)
-        tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer, reply_node)}"
+        after = read_value(call.query, REPLIES_PARAMETER)
+        request = GetReplies(
+            call.actor,
+            self._domain,
+            answer.node.name,
+            answer.item,
+            call.site_url,
+            parse_reply_place(after) if after else None,
+            only_here=call.token is not None and call.token.feed != ALL_FEEDS,
+        )
+        replies = Replies() if answer.item.deleted else await ask(self._handle, request, Replies)
+        can_answer = forms is not None and is_feed(answer.node) and not answer.item.deleted
+        answers, thread = await asyncio.to_thread(
+            thread_of, frame, self._domain, answer, request, replies, reply_node if can_answer else None
+        )
+        tag = f"{item_tag(answer.item)}.{page_mark(frame, call.site_url, answer, reply_node, answers, thread)}"
         reply = self._entries.get((tag, public))
         if reply is None:
-            body = await asyncio.to_thread(entry_page, frame, call.site_url, self._domain, answer, reply_node)
+            body = await asyncio.to_thread(
+                entry_page, frame, call.site_url, self._domain, answer, reply_node, answers, thread
+            )
             reply = page_reply(body, {"ETag": f'"{tag}"', **access_headers(public=public, bearer=False)})
             # Most browsers want it compressed, and the reply keeps that form, too.
             self._entries.put((tag, public), reply, reply.size_bytes + len(body) // 2)

@@ -1,0 +1,218 @@
+"""The requests about answers: those to an entry, oldest first, and how many the entries of a page have.
+
+Answers come from the view `in-reply-to=` of the feed, and from the node that the entry names for its comments (XEP-0277
+4). Both need the filter index. An entry without answers must not make its feed one with an index, so a feed gets one
+here only if its newest items have answers.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
+from typing import NamedTuple
+
+from smartfeeds.core.filters import fold
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, IndexState, Item, Node, NodeKind, Slice
+from smartfeeds.core.times import format_t, parse_t
+from smartfeeds.core.urls import entry_path, xmpp_uri
+from smartfeeds.core.view import BARE, Filters, Order, View
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.pages.entry_page import comments_node
+from smartfeeds.features.pages.reply_rows import count_replies
+from smartfeeds.features.pages.river_requests import FeedEntry
+from smartfeeds.formats.entry import Entry, read_entry
+from smartfeeds.service.context import Context, locate_for, recipient_access
+from smartfeeds.service.replies import AnsweredItems, find_answered
+from smartfeeds.service.requests import Answer, NodeRequest
+from smartfeeds.service.steps import BeginIndexes, IndexFirst, index_first
+from smartfeeds.service.use_cases import UseCases
+from smartfeeds.store.base import ReadTx
+
+REPLIES = 20  # answers on a page
+NEWEST = 50  # items of a feed without an index that are looked at for answers
+COMMENTS = "urn:xmpp:microblog:0:comments/"  # begins the names of nodes for the comments of one entry (XEP-0277 3.2)
+_FILTER = "in-reply-to"
+_MARK = b"in-reply-to"
+_PLACE = re.compile(r"([0-9A-Za-z:.\-]{1,40})_([0-9]{1,6})", re.ASCII)
+
+
+class ReplyPlace(NamedTuple):
+    """The place behind an answer: its created key, and how many answers with this key are before the place."""
+
+    created_us: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{format_t(self.created_us)}_{self.offset}"
+
+
+def parse_reply_place(text: str) -> ReplyPlace:
+    """Reads the text of a ReplyPlace. Raises FeedError(BAD_REQUEST)."""
+    match = _PLACE.fullmatch(text)
+    created_us = None if match is None else parse_t(match[1])
+    if match is None or created_us is None:
+        raise FeedError(Condition.BAD_REQUEST, f"replies: {text[:40]!r} is no place among answers")
+    return ReplyPlace(created_us, int(match[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class GetReplies(NodeRequest):
+    """The answers to an item of the node, which was read before, behind a place. `base_url` is that of the site.
+    `only_here`: the token of the reader opens no other feed."""
+
+    item: Item
+    base_url: str
+    after: ReplyPlace | None = None
+    only_here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Replies(Answer):
+    """The answers to an item, oldest first, with their nodes; the place of the last one if others follow; and their
+    number, None if it is not counted. `answered` are the items that the item answers itself."""
+
+    entries: tuple[FeedEntry, ...] = ()
+    next: ReplyPlace | None = None
+    total: int | None = 0
+    answered: AnsweredItems = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GetReplyContext(NodeRequest):
+    """Asks for the answers around items of the node, which were read before: what they answer, and how many answers
+    they have. Only items of this node count, because the page is stored with the version of the node. `ids` are the
+    numbers of the items by their ids (`threads.ids_of`)."""
+
+    items: tuple[Item, ...]
+    ids: Mapping[str, int]
+    base_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyContext(Answer):
+    """Items that others of a page answer, and the numbers of answers by the number of the item."""
+
+    answered: AnsweredItems = field(default_factory=dict)
+    counts: Mapping[int, int] = field(default_factory=dict)
+
+
+NO_REPLY_CONTEXT = ReplyContext()
+
+
+def get_replies(tx: ReadTx, context: Context, request: GetReplies) -> Replies | IndexFirst | BeginIndexes:
+    """One page of the answers to an item. Raises FeedError as the item itself does."""
+    located = locate_for(tx, context, request.node, request.actor)
+    located.check_read()
+    node, item = located.node, request.item
+    if node.kind is not NodeKind.FEED or item.deleted:
+        return Replies()
+    answered = find_answered(tx, context, request.actor, [(node, item)], request.base_url, only_here=request.only_here)
+    entry = read_entry(item)
+    filters: Filters = ((_FILTER, _values(context.policy.domain, request.base_url, node, entry)),)
+    views: list[tuple[Node, View]] = []
+    comments = None if request.only_here else _comments(tx, context, request, entry)
+    if comments is not None:
+        of_one = comments.name.startswith(COMMENTS)
+        views.append((comments, View(order=Order.CREATED) if of_one else View(order=Order.CREATED, filters=filters)))
+    if comments is None or comments.node_no != node.node_no:
+        views.append((node, View(order=Order.CREATED, filters=filters)))
+    unread = tuple(each.node_no for each, view in views if _needs_index(tx, each, view))
+    if unread:
+        return BeginIndexes(unread)
+    views = [(each, view) for each, view in views if not _is_unread(tx, each, view)]
+    # The answers that the reader has just written are among them. Of a second node the index may be a second late.
+    for each, view in views[:1]:
+        if (behind := index_first(tx, each, view)) is not None:
+            return behind
+    entries = _page(tx, views, item, request.after)
+    more = entries[REPLIES:]
+    replies = tuple(entries[:REPLIES])
+    following = _place_behind(replies, request.after) if more else None
+    total = len(replies) if request.after is None and not more else _count(tx, views)
+    return Replies(replies, following, total, answered)
+
+
+def _values(domain: str, base_url: str, node: Node, entry: Entry) -> frozenset[str]:
+    """The ids and addresses by which answers may name an entry, as the filter compares them."""
+    texts = [entry.atom_id, entry.item_id, xmpp_uri(domain, node.name, entry.item_id)]
+    if base_url:
+        texts.append(f"{base_url}{entry_path(node.name, entry.item_id)}")
+    if entry.alternate:
+        texts.append(entry.alternate)
+    # Not by `ViewFilter.read`, which refuses long texts: publishers choose ids, and only digests are compared.
+    return frozenset(filter(None, map(fold, texts)))
+
+
+def _comments(tx: ReadTx, context: Context, request: GetReplies, entry: Entry) -> Node | None:
+    """The node of the comments of an entry, if this service has it and the reader may read it."""
+    name = comments_node(context.policy.domain, entry)
+    node = tx.node(name) if name else None
+    if node is None or node.kind is not NodeKind.FEED:
+        return None
+    access = recipient_access(tx, context, node, request.actor)
+    return node if access.sees_description and access.reading_error is None else None
+
+
+def _is_unread(tx: ReadTx, node: Node, view: View) -> bool:
+    return view.filtered and tx.index_state(node.node_no) is IndexState.UNREAD
+
+
+def _needs_index(tx: ReadTx, node: Node, view: View) -> bool:
+    """Whether a node without an index has answers among its newest items."""
+    if not _is_unread(tx, node, view):
+        return False
+    newest = tx.slice(node.node_no, Slice(BARE, NEWEST, newest=True, brief=True))
+    return any(_MARK in item.payload for item in newest)
+
+
+def _page(tx: ReadTx, views: list[tuple[Node, View]], item: Item, after: ReplyPlace | None) -> list[FeedEntry]:
+    """The answers of a page and one more, merged by their created keys."""
+    skipped = 0 if after is None else after.offset
+    edge = None if after is None else Edge(after.created_us - 1, MAX_ITEM_NO)
+    # The item itself may be among them: an entry can name its own id.
+    limit = REPLIES + skipped + 2
+    streams = [
+        [
+            ((reply.created_us, number, reply.item_no), FeedEntry(node, reply))
+            for reply in tx.slice(node.node_no, Slice(view, limit, after=edge))
+            if reply.item_no != item.item_no
+        ]
+        for number, (node, view) in enumerate(views)
+    ]
+    merged = [entry for _, entry in merge(*streams, key=itemgetter(0))]
+    return list(islice(merged, skipped, skipped + REPLIES + 1))
+
+
+def _place_behind(replies: tuple[FeedEntry, ...], after: ReplyPlace | None) -> ReplyPlace:
+    last_us = replies[-1].item.created_us
+    same = sum(entry.item.created_us == last_us for entry in replies)
+    before = after.offset if after is not None and after.created_us == last_us else 0
+    return ReplyPlace(last_us, before + same)
+
+
+def _count(tx: ReadTx, views: list[tuple[Node, View]]) -> int | None:
+    counts = [tx.bounded_count(node.node_no, view) if view.filtered else node.live for node, view in views]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def get_reply_context(tx: ReadTx, context: Context, request: GetReplyContext) -> ReplyContext:
+    """The answers around items of a node. Raises FeedError as the items themselves do."""
+    located = locate_for(tx, context, request.node, request.actor)
+    located.check_read()
+    node = located.node
+    pairs = [(node, item) for item in request.items]
+    answered = find_answered(tx, context, request.actor, pairs, request.base_url, only_here=True)
+    if tx.index_state(node.node_no) is IndexState.UNREAD:
+        return ReplyContext(answered)
+    return ReplyContext(answered, count_replies(tx, node.node_no, request.ids))
+
+
+USE_CASES = UseCases(
+    reads={
+        GetReplies: ("get_replies", get_replies),
+        GetReplyContext: ("get_reply_context", get_reply_context),
+    }
+)

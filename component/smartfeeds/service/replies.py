@@ -1,0 +1,123 @@
+"""Answers to entries (RFC 4685): the place of the entry that another one names, and this entry for its readers.
+
+Anybody who may publish chooses what an entry answers. So a reference is followed only to items that the reader may
+read, and few of them are followed.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from smartfeeds.core.feed_address import parse_item_address
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
+from smartfeeds.core.urls import ENTRIES
+from smartfeeds.formats.atom import named_by
+from smartfeeds.formats.entry import ReplyReference, replies_of
+from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.store.base import ReadTx
+
+REFERENCES = 3  # of one entry that are followed
+_NODES = 8  # in which the entries that one page answers are looked up
+_ITEMS = 100  # of each of them
+
+
+class ItemPlace(NamedTuple):
+    """The name of a feed of this service, and the id of an item that it may have."""
+
+    node: str
+    item_id: str
+
+
+class Answered(NamedTuple):
+    """An item that an entry answers, and its node."""
+
+    node: Node
+    item: Item
+
+
+# By the number of the item that answers, and its reference.
+AnsweredItems = Mapping[tuple[int, ReplyReference], Answered]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyNews:
+    """Tells the author of an item that it was answered, as a part of the service.
+
+    The parameters are the places of the item and of its answer, and the user who answered.
+    """
+
+    tell: Callable[[ItemPlace, ItemPlace, Jid], Awaitable[None]]
+
+
+def stated_place(reference: ReplyReference, domain: str, base_url: str) -> ItemPlace | None:
+    """The place that an address of the reference states, None without an address of this service. `base_url` is that
+    of the site over HTTP, "" without one."""
+    for address in (reference.href, reference.ref):
+        item = parse_item_address(address)
+        if item is not None and item.service == domain:
+            return _checked(item.node, item.item_id)
+        if base_url and address.startswith(f"{base_url}{ENTRIES}"):
+            path = address[len(base_url) + len(ENTRIES) :].partition("?")[0].partition("#")[0]
+            name, _, item_id = path.rpartition("/")
+            try:
+                return _checked(unquote(name, errors="strict"), unquote(item_id, errors="strict"))
+            except UnicodeDecodeError:
+                return None
+    return None
+
+
+def _checked(name: str, item_id: str) -> ItemPlace | None:
+    """The place, None if no node or item can have this name or id."""
+    texts = (name, item_id)
+    if not all(texts) or any("\0" in text or len(text.encode("utf-8", "replace")) > MAX_ID_BYTES for text in texts):
+        return None
+    return ItemPlace(name, item_id)
+
+
+def _place_of(reference: ReplyReference, node: Node, domain: str, base_url: str) -> ItemPlace | None:
+    """The place that a reference states, else that in the feed of the answer: many ids of items are atom:ids."""
+    return stated_place(reference, domain, base_url) or _checked(node.name, named_by(reference.ref) or reference.ref)
+
+
+def find_answered(
+    tx: ReadTx,
+    context: Context,
+    actor: Jid,
+    entries: Iterable[tuple[Node, Item]],
+    base_url: str,
+    *,
+    only_here: bool = False,
+) -> AnsweredItems:
+    """The items that entries answer, of those that the actor may read; with `only_here`, of those in the feeds of the
+    entries. Deleted ones are among them.
+
+    The actor may read the `entries`. Without answers among them this reads nothing. Otherwise it takes up to three
+    statements for each feed that has the answered entries.
+    """
+    nodes: dict[str, Node] = {}
+    references: dict[str, dict[str, list[tuple[int, ReplyReference]]]] = {}
+    for node, item in entries:
+        for reference in replies_of(item.payload)[:REFERENCES]:
+            place = _place_of(reference, node, context.policy.domain, base_url)
+            if place is not None and place != (node.name, item.id):
+                nodes[node.name] = node
+                of_node = references.setdefault(place.node, {})
+                of_node.setdefault(place.item_id, []).append((item.item_no, reference))
+    answered: dict[tuple[int, ReplyReference], Answered] = {}
+    for name, by_id in list(references.items())[:_NODES]:
+        target = nodes.get(name) or (None if only_here else _readable(tx, context, actor, name))
+        for item in [] if target is None else tx.items(target.node_no, list(by_id)[:_ITEMS]):
+            if target is not None and not item.damaged:
+                answered.update(dict.fromkeys(by_id[item.id], Answered(target, item)))
+    return answered
+
+
+def _readable(tx: ReadTx, context: Context, actor: Jid, name: str) -> Node | None:
+    """The feed with this name if the actor may read it."""
+    node = tx.node(name)
+    if node is None or node.kind is not NodeKind.FEED:
+        return None
+    access = recipient_access(tx, context, node, actor)
+    return node if access.sees_description and access.reading_error is None else None

@@ -79,7 +79,8 @@ async def test_reply_to_an_item_that_was_edited_since(blog: Component) -> None:
 
 async def test_reply_without_comments_is_an_item_of_the_feed_if_the_person_may_publish(blog: Component) -> None:
     message_id = await published(blog, comments=False)
-    assert (await write(blog, BOB, "Hello", reply_to(message_id)))[0].startswith("You may not do that.")
+    refusal = "Only its publishers may answer in blog. Ask its owner."
+    assert await write(blog, BOB, "Hello", reply_to(message_id)) == [refusal]
     await blog.affiliate(ALICE, "blog", BOB, "publisher")
     assert await write(blog, BOB, "Hello", reply_to(message_id)) == ["Your answer is published in blog."]
     assert ("Hello", ["tag:x,2026:post"]) in await entries(blog, "blog")

@@ -24,12 +24,14 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """The settings of a person or a room. `language` is empty until one is known; `zone` is a name of the IANA list."""
+    """The settings of a person or a room. `language` is empty until one is known; `zone` is a name of the IANA list.
+    `answers`: the person hears of answers to own entries."""
 
     language: str = ""
     zone: str = "UTC"
     quiet: QuietHours | None = None
     digest: Digest | None = None
+    answers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +57,5 @@ def load_chat_settings(text: str) -> ChatSettings:
         values["zone"],
         QuietHours(**quiet) if quiet else None,
         Digest(**digest) if digest else None,
+        bool(values.get("answers", True)),  # rows of versions before 0.5 have none
     )

@@ -10,7 +10,7 @@ from smartfeeds.chat.commands import ChatCommand, ChatReply, CommandRights, Refu
 from smartfeeds.chat.grammar import split_command
 from smartfeeds.core.text import cut
 from smartfeeds.errors import FeedError
-from smartfeeds.features.bot import approvals, following, outlines, posting, reading, usages
+from smartfeeds.features.bot import approvals, following, news, outlines, posting, reading, usages
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import parse_message_id
 from smartfeeds.texts import N_
@@ -117,6 +117,13 @@ COMMANDS: tuple[ChatCommand, ...] = (
         following.digest,
         {"de": ("übersicht",)},
         rights=CommandRights.ROOM,
+    ),
+    ChatCommand(
+        "answers",
+        usages.ANSWERS,
+        N_("tells you when somebody answers an entry of yours; answers off ends it"),
+        news.answers,
+        {"de": ("antworten",)},
     ),
     ChatCommand(
         "language",

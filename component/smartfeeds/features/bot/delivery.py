@@ -12,7 +12,7 @@ again with the same ids, by which clients recognise it. Everything before it was
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from smartfeeds.core.backoff import Backoff
@@ -36,7 +36,7 @@ from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
-from smartfeeds.features.bot.render import Links, render_item, render_list
+from smartfeeds.features.bot.render import Links, render_item, render_list, title_of_item
 from smartfeeds.features.bot.room_letters import OtherProcesses
 from smartfeeds.features.bot.schedule import due_us
 from smartfeeds.features.bot.stanzas import MessageKind, OutgoingChat, encode_message
@@ -46,6 +46,7 @@ from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.damage import note_damaged
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.pulls import WHOLE, key_of
+from smartfeeds.service.replies import AnsweredItems, find_answered
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.texts import ENGLISH, Texts
@@ -114,7 +115,8 @@ def find_item(tx: ReadTx, key: MessageKey) -> tuple[Node, str] | None:
 class ChatBatch:
     """The next items for a recipient, between the mark `start` and the position `end`.
 
-    `sent` is how they are sent, and `repeated` says that they may have been sent before.
+    `sent` is how they are sent, and `repeated` says that they may have been sent before. `answered` are the items that
+    they answer, of those that the recipient may read. Items that changed after `since_us` were sent before, or are now.
     """
 
     node: Node
@@ -125,12 +127,14 @@ class ChatBatch:
     more: bool
     sent: SentBatch
     repeated: bool = False
+    answered: AnsweredItems = field(default_factory=dict)
+    since_us: int = 0
 
 
 def read_batch(
-    tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition
+    tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition, base_url: str = ""
 ) -> ChatBatch | IndexFirst | None:
-    """Returns the next items, or None if the recipient follows the feed no more."""
+    """Returns the next items, or None if the recipient follows the feed no more. `base_url` is that of the site."""
     jid = parse_jid(consumer.target)
     rows = chat_subscriptions(tx, consumer.node_no, consumer.target)
     if jid is None or not rows:
@@ -152,16 +156,20 @@ def read_batch(
     note_damaged(context, node, news)
     items = tuple(item for item in news if _is_sent(tx, node, item, jid, rows))
     chat = chat_rows.chat(tx, consumer.target) or ChatRow(consumer.target)
+    since_us = min((row.since_us for row in rows), default=0)
     # Items of a batch that was sent without a known outcome keep its form and its ids, so that clients recognise them.
     # Items edited since then have a later key: they come with the next batch.
     former = tx.batch(consumer)
     repeated = tuple(item for item in items if former is not None and item.modified_us <= former.end_us)
     if former is not None and repeated:
         end = ConsumerPosition({view.order: mark_at(tx, node.node_no, view.order, repeated[-1])})
-        return ChatBatch(node, chat, repeated, start, end, True, former, repeated=True)
+        answered = find_answered(tx, context, jid, [(node, item) for item in repeated], base_url)
+        return ChatBatch(node, chat, repeated, start, end, True, former, True, answered, since_us)
     end_us = changes.end.marks[view.order].key_us if changes.items else start.key_us
     joined = len(items) > SINGLE or chat.settings.digest is not None
-    return ChatBatch(node, chat, items, start, changes.end, changes.more, SentBatch(end_us, joined))
+    answered = find_answered(tx, context, jid, [(node, item) for item in items], base_url)
+    sent = SentBatch(end_us, joined)
+    return ChatBatch(node, chat, items, start, changes.end, changes.more, sent, False, answered, since_us)
 
 
 def _store_batch(tx: WriteTx, _context: Context, consumer: Consumer, batch: ChatBatch) -> None:
@@ -262,7 +270,8 @@ class ChatSender:
         if not self._link.online:
             raise LinkError("the link to the XMPP server is down")
         batch = await self._service.read(
-            partial(read_batch, consumer=consumer, position=position), turn=f"chat {consumer.target}"
+            partial(read_batch, consumer=consumer, position=position, base_url=self._links.http_base_url),
+            turn=f"chat {consumer.target}",
         )
         if batch is None:
             self._forget_failure(consumer)
@@ -321,13 +330,32 @@ class ChatSender:
     def _messages(self, jid: str, batch: ChatBatch) -> list[OutgoingChat]:
         texts = Texts(batch.row.settings.language or ENGLISH)
         node, items = batch.node, list(batch.items)
-        bodies: list[tuple[str, str]]
-        if not batch.sent.joined:
-            bodies = [
-                (render_item(texts, self._links, node, item, edited=item.revision > 1), item_message_id(node, item))
-                for item in items
-            ]
-        else:
-            bodies = [(render_list(texts, self._links, node, items), list_message_id(node, batch.start, batch.sent))]
         kind: MessageKind = "groupchat" if batch.row.room else "chat"
-        return [OutgoingChat(jid, body, message_id, kind, texts.language) for body, message_id in bodies]
+        if batch.sent.joined:
+            body, message_id = (
+                render_list(texts, self._links, node, items),
+                list_message_id(node, batch.start, batch.sent),
+            )
+            return [OutgoingChat(jid, body, message_id, kind, texts.language)]
+        return [self._message(texts, jid, batch, item) for item in items]
+
+    def _message(self, texts: Texts, jid: str, batch: ChatBatch, item: Item) -> OutgoingChat:
+        """The message for one item. An answer begins with the title of what it answers, as a quotation."""
+        node = batch.node
+        kind: MessageKind = "groupchat" if batch.row.room else "chat"
+        body = render_item(texts, self._links, node, item, edited=item.revision > 1)
+        chat = OutgoingChat(jid, body, item_message_id(node, item), kind, texts.language)
+        answered = next((value for (item_no, _), value in batch.answered.items() if item_no == item.item_no), None)
+        if answered is None or answered.item.deleted:
+            return chat
+        quotation = f"> {title_of_item(answered.item)}\n"
+        chat = replace(chat, text=quotation + body)
+        # A room gives messages ids of its own, and the recipient was sent neither own items nor those of other feeds.
+        was_sent = (
+            answered.node.node_no == node.node_no
+            and answered.item.modified_us > batch.since_us
+            and answered.item.publisher != jid
+        )
+        if batch.row.room or not was_sent:
+            return chat
+        return replace(chat, answers=item_message_id(node, answered.item), quoted=len(quotation))

@@ -13,20 +13,22 @@ from smartfeeds.chat.commands import NAME_CHARACTERS, TITLE_CHARACTERS, ChatRepl
 from smartfeeds.chat.grammar import take, view_name
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item, Node
+from smartfeeds.core.options import PublishModel
 from smartfeeds.core.text import cut, is_language_tag
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import find_item, parse_message_id
 from smartfeeds.features.bot.reading import pull_newest
-from smartfeeds.features.bot.usages import DELETE
+from smartfeeds.features.bot.usages import DELETE, SUBSCRIBE
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.formats.entry import Entry, EntryLink, read_entry
-from smartfeeds.formats.post import add_author, complete
+from smartfeeds.formats.entry import Entry, EntryLink, ReplyReference, read_entry
+from smartfeeds.formats.post import add_author, add_reply, complete
 from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
 from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
+from smartfeeds.service.replies import ItemPlace, ReplyNews
 from smartfeeds.service.requests import EmptyResult, GetItem, ItemPrecondition, ItemShown, Publish, Published, Retract
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_
@@ -46,6 +48,8 @@ async def post(c: Conversation, rest: str) -> ChatReply:
         raise UsageError
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "post")
     answer = await _publish(c, feed, item_id, await _entry(c, feed, text))
+    if not c.in_room:
+        await c.remember_language()  # the bot may write to the author from now on (`news`)
     name = cut(feed, NAME_CHARACTERS)
     done = c.say("Published in {feed}.", feed=name) if answer.created else c.say("Changed in {feed}.", feed=name)
     return ChatReply(done, (c.offer(DELETE, feed),))
@@ -78,23 +82,40 @@ async def delete(c: Conversation, rest: str) -> ChatReply:
 async def reply(c: Conversation) -> ChatReply:
     """Publishes an answer to the item of the message that the user replies to (XEP-0461)."""
     item, feed, comments = await _target(c, c.message.reply_to)
+    place = comments or feed
+    await _check_reply(c, place)
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "reply")
-    entry = await _entry(c, comments or feed, c.message.text.strip())
-    _refer(entry, item)
-    await _publish(c, comments or feed, item_id, entry)
-    return ChatReply(c.say("Your answer is published in {feed}.", feed=cut(comments or feed, NAME_CHARACTERS)))
+    entry = await _entry(c, place, c.message.text.strip())
+    _refer(c, entry, feed, item)
+    answer = await _publish(c, place, item_id, entry)
+    news = c.tools.host.parts.find(ReplyNews)
+    if news is not None and answer.created:
+        await news.tell(ItemPlace(feed, item.item_id), ItemPlace(place, answer.item_id), c.actor)
+    return ChatReply(c.say("Your answer is published in {feed}.", feed=cut(place, NAME_CHARACTERS)))
+
+
+async def _check_reply(c: Conversation, feed: str) -> None:
+    """Raises RefusalError, which says who may answer, if the user may read a feed and not publish in it."""
+    located = await c.read(partial(find_for, name=feed, actor=c.actor))
+    if located is None or located.access.may_publish or not located.access.may_read:
+        return  # the publish says what is wrong
+    name = cut(feed, NAME_CHARACTERS)
+    if located.node.options.publish_model is PublishModel.SUBSCRIBERS:
+        command = c.command(SUBSCRIBE, feed)
+        raise RefusalError(c.say("Only subscribers may answer in {feed}. Write: {command}", feed=name, command=command))
+    raise RefusalError(c.say("Only its publishers may answer in {feed}. Ask its owner.", feed=name))
 
 
 async def react(c: Conversation) -> ChatReply:
     """Publishes a like of the item of the message, or takes it back (XEP-0444). Other reactions change nothing."""
-    item, _, comments = await _target(c, c.message.reacts_to)
+    item, feed, comments = await _target(c, c.message.reacts_to)
     if not comments:
         raise RefusalError(c.say("This feed has no likes."))
     # One like for each person and item, however often the reaction changes.
     item_id = _item_id(c, item.atom_id, "like")
     if any(reaction.removesuffix(_VARIANT) in _LIKES for reaction in c.message.reactions):
         entry = await _entry(c, comments, LIKE)
-        _refer(entry, item)
+        _refer(c, entry, feed, item)
         await _publish(c, comments, item_id, entry)
         return ChatReply("")
     try:
@@ -149,9 +170,9 @@ def _write_text(c: Conversation, entry: Element, text: str) -> None:
     complete(entry)
 
 
-def _refer(entry: Element, item: Entry) -> None:
-    """Makes an entry an answer to another one (RFC 4685)."""
-    etree.SubElement(entry, atom.IN_REPLY_TO, nsmap={"thr": atom.THREAD_NS}).set("ref", item.atom_id)
+def _refer(c: Conversation, entry: Element, feed: str, item: Entry) -> None:
+    """Makes an entry an answer to an item of a feed. The address leads to the item from any other feed too."""
+    add_reply(entry, ReplyReference(item.atom_id, c.tools.links.lasting(feed, item.item_id)))
 
 
 async def _newest_own(c: Conversation, feed: str) -> Item:

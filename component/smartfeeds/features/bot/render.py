@@ -32,6 +32,15 @@ class Links:
             return alternate
         return xmpp_uri(self.domain, node.name, item_id)
 
+    def lasting(self, node: str, item_id: str) -> str:
+        """Returns the address by which this service finds an item, whoever may read it: of its page, else its XMPP
+        address."""
+        return (
+            f"{self.http_base_url}{entry_path(node, item_id)}"
+            if self.http_base_url
+            else xmpp_uri(self.domain, node, item_id)
+        )
+
 
 def feed_name(node: Node) -> str:
     """Returns the name of a feed for people: its title and, in parentheses, the name that commands need."""
@@ -63,6 +72,13 @@ def render_item(texts: Texts, links: Links, node: Node, item: Item, *, edited: b
         cut(links.of_item(node, item.id, entry.alternate), LINK_CHARACTERS),
     ]
     return "\n".join(line for line in lines if line)
+
+
+def title_of_item(item: Item) -> str:
+    """Returns the title of an item on one line; without one, the beginning of its text, or its id."""
+    entry = read_entry(item)
+    texts = (text.plain for text in (entry.title, entry.summary, entry.content) if text is not None)
+    return cut(next(filter(None, texts), "") or item.id, TITLE_CHARACTERS)
 
 
 def render_line(links: Links, node: Node, item: Item) -> str:

@@ -4,6 +4,7 @@ from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.jid import Jid
 from smartfeeds.features.bot.bot import Bot
 from smartfeeds.features.bot.delivery import is_message_id
+from smartfeeds.features.bot.news import AnswerNews
 from smartfeeds.features.bot.render import Links
 from smartfeeds.features.bot.settings import BotSettings
 from smartfeeds.features.bot.stanzas import (
@@ -16,6 +17,7 @@ from smartfeeds.features.bot.stanzas import (
     read_room_presence,
 )
 from smartfeeds.push.side import PushSide
+from smartfeeds.service.replies import ReplyNews
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.stanza_errors import error_condition
 from smartfeeds.xmpp.stanza_side import BOT, PresenceReader, SharedMessages, StanzaSide
@@ -65,9 +67,10 @@ def run_bot(host: Host) -> Running:
     settings, http = host.settings.section(BotSettings), host.settings.http
     if not settings.enabled:
         return Running()
-    bot = Bot(settings, Links(host.settings.component.jid, http.base_url if http.listen else ""), host)
+    links = Links(host.settings.component.jid, http.base_url if http.listen else "")
+    bot = Bot(settings, links, host)
     return Running(
-        parts=(bot,),
+        parts=(bot, ReplyNews(AnswerNews(host, links).tell)),
         start=bot.start,
         online=bot.rooms.reset,
         resume=bot.resume,

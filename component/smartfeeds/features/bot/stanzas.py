@@ -220,7 +220,9 @@ FEATURES = (
 
 @dataclass(frozen=True, slots=True)
 class OutgoingChat:
-    """A message of the bot. `responses` are values and labels of quick responses (XEP-0439)."""
+    """A message of the bot. `responses` are values and labels of quick responses (XEP-0439). `answers` is the id of the
+    message that it answers (XEP-0461); the first `quoted` characters of the text are for clients without that.
+    """
 
     to: str
     text: str
@@ -228,6 +230,8 @@ class OutgoingChat:
     kind: MessageKind = "chat"
     language: str = "en"
     responses: tuple[tuple[str, str], ...] = ()
+    answers: str = ""
+    quoted: int = 0
 
 
 def encode_message(message: OutgoingChat, sender: str) -> bytes:
@@ -236,11 +240,21 @@ def encode_message(message: OutgoingChat, sender: str) -> bytes:
         f"<response xmlns='{ns.QUICK_RESPONSE}' value='{attribute(value)}' label='{attribute(label)}'/>"
         for value, label in message.responses
     )
+    reply = _reply(message, sender) if message.answers else ""
     return (
         f"<message from='{attribute(sender)}' to='{attribute(message.to)}' type='{message.kind}'"
         f" id='{attribute(message.message_id)}' xml:lang='{attribute(message.language)}'>"
-        f"<body>{escape(FORBIDDEN.sub(chr(0xFFFD), message.text))}</body>{responses}</message>"
+        f"<body>{escape(FORBIDDEN.sub(chr(0xFFFD), message.text))}</body>{reply}{responses}</message>"
     ).encode()
+
+
+def _reply(message: OutgoingChat, sender: str) -> str:
+    """The elements that name the answered message, which the sender has sent too, and its quotation in the body
+    (XEP-0428)."""
+    return (
+        f"<reply xmlns='{ns.REPLY}' to='{attribute(sender)}' id='{attribute(message.answers)}'/>"
+        f"<fallback xmlns='{ns.FALLBACK}' for='{ns.REPLY}'><body start='0' end='{message.quoted}'/></fallback>"
+    )
 
 
 def encode_receipt(message: ChatMessage) -> bytes:

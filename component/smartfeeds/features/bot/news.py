@@ -1,0 +1,136 @@
+"""News for authors: somebody has answered an entry of theirs.
+
+The message goes to people who use the bot, at once or when their quiet hours end. It is no delivery of the feed and is
+not repeated: the answer is under the entry in any case. So a restart loses what waits, and nothing has to be stored.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from functools import partial
+
+from smartfeeds import system
+from smartfeeds.app.feature import Host
+from smartfeeds.chat.commands import ChatReply, UsageError
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.limits import Rate, RateLimits
+from smartfeeds.core.model import Item, Node, SubscriptionState
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.delivery.changes import failures_logged
+from smartfeeds.features.bot import rows
+from smartfeeds.features.bot.chat import ChatRow
+from smartfeeds.features.bot.conversation import Conversation
+from smartfeeds.features.bot.delivery import item_message_id
+from smartfeeds.features.bot.following import OFF
+from smartfeeds.features.bot.render import Links, render_item, title_of_item
+from smartfeeds.features.bot.schedule import due_us
+from smartfeeds.features.bot.stanzas import OutgoingChat, encode_message
+from smartfeeds.service.context import Context, recipient_access, refusal_of
+from smartfeeds.service.replies import ItemPlace
+from smartfeeds.store.base import ReadTx
+from smartfeeds.texts import ENGLISH, N_, Texts
+
+ON = frozenset({"on", "an", "ein"})
+_OFF_USAGE = N_("answers off")
+# To one person: a discussion stays readable, and nobody can flood an author with answers.
+RATE = Rate(per_s=1 / 60, burst=10)
+DOMAIN_SHARE = 100
+WAITING = 1_000  # messages that wait for the end of quiet hours
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """An answer to an entry of a person."""
+
+    row: ChatRow
+    answered: Item
+    node: Node
+    reply: Item
+
+
+class AnswerNews:
+    """Sends the news. `links` are the addresses of the service."""
+
+    def __init__(self, host: Host, links: Links) -> None:
+        self._host = host
+        self._links = links
+        domain = Rate(RATE.per_s * DOMAIN_SHARE, RATE.burst * DOMAIN_SHARE)
+        self._limits = RateLimits(per_sender=RATE, per_domain=domain, clock=system.monotonic)
+        self._waiting = 0
+
+    async def tell(self, answered: ItemPlace, reply: ItemPlace, actor: Jid) -> None:
+        """Tells the author of an entry that the actor has answered it. Failures are logged: the answer is published."""
+        with failures_logged():
+            await self._tell(answered, reply, actor)
+
+    async def _tell(self, answered: ItemPlace, reply: ItemPlace, actor: Jid) -> None:
+        find = partial(find_news, answered=answered, reply=reply, actor=actor)
+        news = await self._host.service.read(find, turn=actor.bare_text)
+        to = None if news is None else parse_jid(news.row.jid)
+        if news is None or to is None or not self._limits.admit(to):
+            return
+        stanza = await asyncio.to_thread(self._stanza, news)
+        now_us = self._host.now_us()
+        due = due_us(news.row.settings, now_us, now_us)
+        if due <= now_us:
+            self._host.send(stanza)
+        elif self._waiting < WAITING:
+            self._waiting += 1
+            self._host.process.spawn(partial(self._send_later, stanza, (due - now_us) / US_PER_S), "answer news")
+
+    async def _send_later(self, stanza: bytes, wait_s: float) -> None:
+        try:
+            await self._host.process.sleep(wait_s)
+            self._host.send(stanza)
+        finally:
+            self._waiting -= 1
+
+    def _stanza(self, news: News) -> bytes:
+        texts = Texts(news.row.settings.language or ENGLISH)
+        lines = [
+            texts.say("An answer to your entry “{title}”:", title=title_of_item(news.answered)),
+            render_item(texts, self._links, news.node, news.reply),
+            texts.say("To hear of no more answers, write: {command}", command=texts.say(_OFF_USAGE)),
+        ]
+        # With the id of a delivery of this item, so that the author can answer it in turn.
+        message_id = item_message_id(news.node, news.reply)
+        chat = OutgoingChat(news.row.jid, "\n".join(lines), message_id, "chat", texts.language)
+        return encode_message(chat, self._links.domain)
+
+
+def find_news(tx: ReadTx, context: Context, *, answered: ItemPlace, reply: ItemPlace, actor: Jid) -> News | None:
+    """The news of an answer for the author of an entry, None if the author gets none.
+
+    The author must use the bot, want such messages, and be able to read the answer. An author who follows the feed of
+    the answer, by chat or with a client, gets it anyway.
+    """
+    node, place = tx.node(answered.node), tx.node(reply.node)
+    if node is None or place is None:
+        return None
+    item, answer = tx.item(node.node_no, answered.item_id), tx.item(place.node_no, reply.item_id)
+    if item is None or answer is None or item.deleted or answer.deleted or item.damaged or answer.damaged:
+        return None
+    author = parse_jid(item.publisher)
+    if author is None or not author.local or author.bare == actor.bare:
+        return None
+    row = rows.chat(tx, author.bare_text)
+    if row is None or row.room or not row.settings.answers or refusal_of(tx, context.policy, author) is not None:
+        return None
+    accesses = [recipient_access(tx, context, each, author.bare) for each in (node, place)]
+    if any(access.reading_error is not None for access in accesses):
+        return None
+    subscriptions = tx.subscriptions_on(place.node_no, author.bare_text, now_us=context.now_us)
+    if any(row.state is SubscriptionState.SUBSCRIBED for row in subscriptions):
+        return None
+    return News(row, item, place, answer)
+
+
+async def answers(c: Conversation, rest: str) -> ChatReply:
+    """Sets whether the person hears of answers to own entries."""
+    word = rest.strip().casefold()
+    if word not in ON | OFF:
+        raise UsageError
+    is_on = word in ON
+    await c.save(lambda settings: replace(settings, answers=is_on))
+    if is_on:
+        return ChatReply(c.say("I tell you when somebody answers an entry of yours."))
+    return ChatReply(c.say("I do not tell you of answers to your entries any more."))

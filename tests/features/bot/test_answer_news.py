@@ -1,0 +1,237 @@
+"""Answers in chats: what a message answers, who may answer, and the news for authors."""
+
+from collections.abc import Sequence
+
+import pytest
+from lxml import etree
+
+from smartfeeds.features.bot import news
+from support.chat import body_of, send, write
+from support.component import ALICE, BOB, CAROL, DOMAIN, Component, bare
+
+A = "http://www.w3.org/2005/Atom"
+THR = "{http://purl.org/syndication/thread/1.0}in-reply-to"
+REPLY = "{urn:xmpp:reply:0}reply"
+FALLBACK = "{urn:xmpp:fallback:0}fallback"
+
+
+def reply_to(message_id: str) -> str:
+    return f"<reply xmlns='urn:xmpp:reply:0' id='{message_id}' to='{DOMAIN}'/>"
+
+
+def entry(title: str, answered: str = "", href: str = "") -> str:
+    address = f" href='{href}'" if href else ""
+    reference = (
+        f"<thr:in-reply-to xmlns:thr='http://purl.org/syndication/thread/1.0' ref='{answered}'{address}/>"
+        if answered
+        else ""
+    )
+    return f"<entry xmlns='{A}'><title>{title}</title>{reference}</entry>"
+
+
+@pytest.fixture
+async def wall(component: Component) -> Component:
+    """The open feed `wall` of Carol, which Bob follows by chat. Alice has written in it by chat."""
+    await component.create(CAROL, "wall", publish_model="open")
+    await write(component, BOB, "subscribe wall")
+    await write(component, ALICE, "post wall What now?", id="q1")
+    return component
+
+
+async def question(wall: Component) -> str:
+    """The id of the message by which Bob received the entry of Alice."""
+    (message,) = await wall.events(bare(BOB))
+    return str(message.get("id"))
+
+
+# Messages.
+
+
+async def test_message_names_the_message_that_it_answers(wall: Component) -> None:
+    """[XEP-0461 3; XEP-0428] Clients show the answered message; others show the quotation in the body."""
+    answered = await question(wall)
+    (first,) = (await wall.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry")
+    await wall.publish(CAROL, "wall", "a", entry("This", str(first.findtext(f"{{{A}}}id"))))
+    (message,) = await wall.events(bare(BOB))
+    body = body_of(message)
+    reply, fallback = message.find(REPLY), message.find(FALLBACK)
+    assert reply is not None and fallback is not None
+    assert (reply.get("id"), reply.get("to")) == (answered, DOMAIN)
+    assert fallback.get("for") == "urn:xmpp:reply:0"
+    part = fallback.find("{urn:xmpp:fallback:0}body")
+    assert part is not None
+    start, end = int(part.get("start", "")), int(part.get("end", ""))
+    assert (body[start:end], body[end:].split("\n")[0]) == ("> What now?\n", "This")
+
+
+async def test_answer_to_a_message_that_was_not_sent_has_a_quotation_only(wall: Component) -> None:
+    """An author is not sent own entries, and who follows a feed since today was not sent those of yesterday."""
+    await question(wall)
+    await write(wall, ALICE, "subscribe wall")
+    (first,) = (await wall.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry")
+    await wall.publish(CAROL, "wall", "a", entry("This", str(first.findtext(f"{{{A}}}id"))))
+    (message,) = await wall.events(bare(ALICE))
+    assert (body_of(message).split("\n")[0], message.find(REPLY)) == ("> What now?", None)
+
+
+async def test_message_shows_nothing_of_a_closed_feed(wall: Component) -> None:
+    await question(wall)
+    await wall.create(CAROL, "secret", access_model="whitelist")
+    await wall.publish(CAROL, "secret", "s", entry("The secret title"))
+    await wall.publish(CAROL, "wall", "a", entry("This", "urn:x", f"xmpp:{DOMAIN}?;node=secret;item=s"))
+    (message,) = await wall.events(bare(BOB))
+    assert (body_of(message).split("\n")[0], "secret title" in body_of(message)) == ("This", False)
+    await wall.affiliate(CAROL, "secret", BOB, "member")
+    await wall.publish(CAROL, "wall", "b", entry("That", "urn:x", f"xmpp:{DOMAIN}?;node=secret;item=s"))
+    (message,) = await wall.events(bare(BOB))
+    assert body_of(message).split("\n")[:2] == ["> The secret title", "That"]
+    assert message.find(REPLY) is None  # of another feed, which Bob does not follow
+
+
+@pytest.mark.parametrize("change", ["deleted", "cycle"])
+async def test_answer_to_nothing_that_can_be_shown(wall: Component, change: str) -> None:
+    await question(wall)
+    await wall.publish(CAROL, "wall", "q", entry("Gone", "a" if change == "cycle" else ""))
+    await wall.events(bare(BOB))
+    if change == "deleted":
+        await wall.retract(CAROL, "wall", "q")
+    await wall.publish(CAROL, "wall", "a", entry("This", "q"))
+    (message,) = await wall.events(bare(BOB))
+    lines = body_of(message).split("\n")
+    assert lines[0] == ("This" if change == "deleted" else "> Gone")
+
+
+# Answering.
+
+
+async def test_answer_has_the_address_of_its_entry(wall: Component) -> None:
+    """[RFC 4685 3] So other feeds and services find it too."""
+    await write(wall, BOB, "This", reply_to(await question(wall)), id="a1")
+    entries = list((await wall.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry"))
+    (reference,) = entries[-1].iter(THR)
+    assert reference.get("ref") == entries[0].findtext(f"{{{A}}}id")
+    assert str(reference.get("href")).startswith(f"xmpp:{DOMAIN}?;node=wall;item=")
+
+
+@pytest.mark.parametrize(
+    ("model", "answer"),
+    [
+        ("publishers", "Only its publishers may answer in wall. Ask its owner."),
+        ("subscribers", "Only subscribers may answer in wall. Write: subscribe wall"),
+    ],
+)
+async def test_who_may_not_answer_learns_who_may(wall: Component, model: str, answer: str) -> None:
+    message_id = await question(wall)
+    await write(wall, BOB, "unsubscribe wall")
+    await wall.configure(CAROL, "wall", publish_model=model)
+    assert await write(wall, BOB, "This", reply_to(message_id)) == [answer]
+    assert len(list((await wall.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry"))) == 1
+
+
+# News for authors.
+
+
+async def received(component: Component, user: str) -> list[str]:
+    return [body_of(message) for message in await component.events(bare(user))]
+
+
+async def test_author_hears_of_an_answer_and_can_answer_it(wall: Component) -> None:
+    await write(wall, BOB, "This", reply_to(await question(wall)), id="a1")
+    (message,) = await wall.events(bare(ALICE))
+    lines = body_of(message).split("\n")
+    assert lines[:3] == ["An answer to your entry “What now?”:", "This", "bob in wall"]
+    assert lines[-1] == "To hear of no more answers, write: answers off"
+    done = await write(wall, ALICE, "Really?", reply_to(str(message.get("id"))), id="q2")
+    assert done == ["Your answer is published in wall."]
+    titles = [
+        one.findtext(f"{{{A}}}title") for one in (await wall.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry")
+    ]
+    assert titles == ["What now?", "This", "Really?"]
+
+
+async def test_corrected_answer_is_no_second_one(wall: Component) -> None:
+    inner = reply_to(await question(wall))
+    await write(wall, BOB, "Thsi", inner, id="a1")
+    assert len(await received(wall, ALICE)) == 1
+    await write(wall, BOB, "This", f"{inner}<replace xmlns='urn:xmpp:message-correct:0' id='a1'/>", id="a2")
+    assert await received(wall, ALICE) == []
+
+
+async def test_author_who_does_not_want_them_gets_no_news(wall: Component) -> None:
+    message_id = await question(wall)
+    assert await write(wall, ALICE, "answers off") == ["I do not tell you of answers to your entries any more."]
+    await write(wall, BOB, "This", reply_to(message_id), id="a1")
+    assert await received(wall, ALICE) == []
+    assert await write(wall, ALICE, "antworten an") == ["I tell you when somebody answers an entry of yours."]
+    await write(wall, BOB, "That", reply_to(message_id), id="a2")
+    assert len(await received(wall, ALICE)) == 1
+    (usage,) = await write(wall, ALICE, "answers perhaps")
+    assert usage == "Write: answers on"
+
+
+async def test_author_who_follows_the_feed_hears_of_an_answer_once(wall: Component) -> None:
+    message_id = await question(wall)
+    await write(wall, ALICE, "subscribe wall")
+    await write(wall, BOB, "This", reply_to(message_id), id="a1")
+    (text,) = await received(wall, ALICE)
+    assert text.startswith("> What now?\nThis")
+
+
+async def test_client_that_follows_the_feed_is_enough(wall: Component) -> None:
+    message_id = await question(wall)
+    await wall.subscribe(ALICE, "wall", bare(ALICE))
+    await write(wall, BOB, "This", reply_to(message_id), id="a1")
+    messages: Sequence[etree._Element] = await wall.events(bare(ALICE))
+    assert [body_of(message) for message in messages if "An answer to" in body_of(message)] == []
+
+
+async def test_nobody_who_never_wrote_to_the_bot_gets_news(wall: Component) -> None:
+    """An author who published with a client has not invited the bot."""
+    await question(wall)
+    await wall.publish(CAROL, "wall", "c", entry("By a client"))
+    await write(wall, BOB, "This", reply_to(await question(wall)), id="a1")
+    assert await received(wall, CAROL) == []
+
+
+async def test_author_is_not_told_of_own_answers(wall: Component) -> None:
+    await question(wall)
+    await wall.affiliate(CAROL, "wall", ALICE, "publisher")
+    own = entry("And now?", "urn:x")
+    await wall.publish(CAROL, "wall", "c", own)
+    (message,) = await wall.events(bare(BOB))
+    await write(wall, BOB, "post wall Mine", id="b1")
+    await write(wall, ALICE, "subscribe wall")
+    await write(wall, BOB, "One", reply_to(str(message.get("id"))), id="b2")
+    assert await received(wall, BOB) == []
+
+
+async def test_author_who_lost_access_gets_no_news(wall: Component) -> None:
+    message_id = await question(wall)
+    await wall.affiliate(CAROL, "wall", ALICE, "outcast")
+    await write(wall, BOB, "This", reply_to(message_id), id="a1")
+    assert await received(wall, ALICE) == []
+
+
+async def test_news_have_a_rate(wall: Component) -> None:
+    """A flood of answers is one message a minute for the author."""
+    message_id = await question(wall)
+    for number in range(news.RATE.burst + 5):
+        await send(wall, BOB, f"Answer {number}", reply_to(message_id), id=f"a{number}")
+    assert len(await received(wall, ALICE)) == news.RATE.burst
+
+
+async def test_news_wait_for_the_end_of_quiet_hours(wall: Component) -> None:
+    """A tenth of a second before midnight, when these hours end."""
+    message_id = await question(wall)
+    await write(wall, ALICE, "quiet 20-24 UTC")
+    wall.clock.advance(86_399.9 - wall.clock.now_us / 1_000_000 % 86_400)
+    await write(wall, BOB, "This", reply_to(message_id), id="a1")
+    (message,) = await wall.next_event(bare(ALICE))
+    assert body_of(message).split("\n")[1] == "This"
+
+
+async def test_nothing_is_said_in_quiet_hours(wall: Component) -> None:
+    message_id = await question(wall)
+    await write(wall, ALICE, "quiet 0-23:59 UTC")
+    await write(wall, BOB, "This", reply_to(message_id), id="a1")
+    assert await received(wall, ALICE) == []

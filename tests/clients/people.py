@@ -75,8 +75,8 @@ async def refuse(run: Run, node: str, condition: str) -> None:
 
 
 async def stay_outside(run: Run) -> None:
-    """The node of the friend is for others, and the service does not reveal that it exists."""
-    await refuse(run, await run.create(run.friend, f"{run.node}-closed", access_model="whitelist"), "item-not-found")
+    """The node of the friend is for others."""
+    await refuse(run, await run.create(run.friend, f"{run.node}-closed", access_model="whitelist"), "not-allowed")
 
 
 async def be_outcast(run: Run) -> None:

@@ -1,14 +1,16 @@
-"""A closed feed does not exist for those who may not know of it: status, headers and body are the same (SF-111)."""
+"""A closed feed does not exist for readers who are not signed in. If the operator hides closed feeds, it does not exist
+for others who may not read it either: status, headers and body are the same (`pubsub.closed_nodes`; SF-111)."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
-from support.component import ALICE, BOB, EVE, entry
-from support.web import Got, Web
+from support.component import ALICE, BOB, EVE, bare, entry
+from support.web import Got, Web, WebStarter
 
 pytestmark = pytest.mark.shared
 
@@ -56,9 +58,13 @@ def response_of(got: Got, name: str) -> tuple[int, dict[str, str], str]:
     return got.status, headers, f"{headers}{got.text}".replace(name, ABSENT)
 
 
-@pytest.mark.parametrize("caller", ["anonymous", "stranger", "outcast"])
-async def test_closed_feed_answers_as_one_that_does_not_exist(web: Web, caller: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "caller"),
+    [("answer", "anonymous"), ("hide", "anonymous"), ("hide", "stranger"), ("hide", "outcast")],
+)
+async def test_closed_feed_answers_as_one_that_does_not_exist(start_web: WebStarter, setting: str, caller: str) -> None:
     """[SF-111] Byte by byte, for every kind of request."""
+    web = await start_web(pubsub={"closed_nodes": setting})
     await web.component.create(ALICE, CLOSED, access_model="whitelist", title="Plans")
     await web.component.publish(ALICE, CLOSED, "a")
     await web.component.affiliate(ALICE, CLOSED, EVE, "outcast" if caller == "outcast" else "none")
@@ -70,6 +76,43 @@ async def test_closed_feed_answers_as_one_that_does_not_exist(web: Web, caller: 
         ]
         assert closed[2] == absent[2] and closed[0] == absent[0], name
         assert closed[0] in {204, 308, 400, 401, 403, 404, 405}, name
+
+
+async def test_user_who_is_signed_in_learns_that_a_feed_is_closed(web: Web) -> None:
+    """[SF-111] [xep-map 103] And whom to ask, so that a link to it leads somewhere. An outcast learns nothing more."""
+    await web.component.create(ALICE, CLOSED, access_model="whitelist", title="Plans", contact="carol@example.org")
+    await web.component.publish(ALICE, CLOSED, "a")
+    await web.component.affiliate(ALICE, CLOSED, EVE, "outcast")
+    answers = {}
+    for user in (BOB, EVE):
+        token = await bearer(web, user, TokenScope.ADMIN)
+        for path in (f"/feeds/{CLOSED}/", f"/feeds/{CLOSED}.atom", f"/entries/{CLOSED}/a"):
+            got = await web.get(path, Authorization=token)
+            assert got.status == 403, path
+            assert "Plans" not in got.text
+            answers[user, path] = got.json
+    for path in (f"/feeds/{CLOSED}/", f"/feeds/{CLOSED}.atom", f"/entries/{CLOSED}/a"):
+        assert answers[BOB, path]["condition"] == "closed-node"
+        assert "ask carol@example.org" in answers[BOB, path]["detail"]
+        assert answers[EVE, path]["condition"] == "forbidden"
+        assert "carol" not in json.dumps(answers[EVE, path])
+
+
+@pytest.mark.parametrize("caller", ["stranger", "outcast"])
+async def test_closed_feed_shows_nothing_else(web: Web, caller: str) -> None:
+    """[SF-111] Neither its title, nor its owner, nor an entry, in whatever request of a user who is signed in."""
+    texts = ("Plans of the club", "our plan", bare(ALICE))
+    await web.component.create(ALICE, CLOSED, access_model="whitelist", title=texts[0])
+    await web.component.publish(ALICE, CLOSED, "a", entry(texts[1]))
+    await web.component.affiliate(ALICE, CLOSED, EVE, "outcast" if caller == "outcast" else "none")
+    token = await bearer(web, EVE, TokenScope.ADMIN)
+    more = {path: ("GET", path, {"Accept": HTML}, None) for path in ("/feeds/", "/", "/search?q=plan")}
+    for name, (method, path, headers, body) in {**REQUESTS, **more}.items():
+        got = await web.ask(method, path.format(CLOSED), body, Authorization=token, **headers)
+        shown = f"{got.headers}{got.text}"
+        assert not [text for text in texts if text in shown], name
+        if method == "GET" and CLOSED in path.format(CLOSED):
+            assert got.status in {308, 400, 403}, name
 
 
 async def test_feed_closed_to_its_reader_ends_as_one_that_was_deleted(web: Web) -> None:

@@ -145,7 +145,7 @@ async def test_items_of_closed_feeds_are_for_their_readers(start_web: Any) -> No
     await web.component.affiliate(ALICE, "closed", BOB, "member")
     for path in ("/entries/closed/a", "/entries/closed/none"):
         assert (await web.get(path)).status == 404
-        assert (await web.get(path, Authorization=await bearer(web, CAROL, TokenScope.READ))).status == 404
+        assert (await web.get(path, Authorization=await bearer(web, CAROL, TokenScope.READ))).status == 403
     got = await web.get("/entries/closed/a", Authorization=await bearer(web, BOB, TokenScope.READ))
     assert (got.status, got.header("Cache-Control")) == (200, "private, no-cache")
 

@@ -537,8 +537,9 @@ async def test_request_without_a_node_means_the_feed_at_its_address(component: C
     assert refusal(await component.get(BOB, "<items/>", ARTICLE)) == NOT_FOUND
 
 
-async def test_discovery_at_the_address_of_a_feed_describes_the_feed(component: Component) -> None:
+async def test_discovery_at_the_address_of_a_feed_describes_the_feed(start: Starter) -> None:
     """[SF-085]: other addresses, and feeds that the requester may not know of, are the service."""
+    component = await start(pubsub={"closed_nodes": "hide"})
     await component.create(ALICE, "article_1", title="First")
     await component.create(ALICE, "hidden", access_model="whitelist")
     await component.publish(ALICE, "article_1", "one")

@@ -463,7 +463,7 @@ async def test_options_configure_the_node_that_auto_create_makes(start: Starter)
 
     config = fields(ok(await component.owner_get(ALICE, "<configure node='made'/>")))
     assert (config["access_model"], config["title"]) == (["whitelist"], ["Mine"])
-    assert refusal(await component.get(BOB, "<items node='made'/>")) == NOT_FOUND
+    assert refusal(await component.get(BOB, "<items node='made'/>")) == Refusal("cancel", "not-allowed", "closed-node")
     impossible = f"<publish-options>{form(PUBLISH_OPTIONS, access_model='presence')}</publish-options>"
     answer = await publish(component, ALICE, f"<item id='x'>{entry('x')}</item>", "other", impossible)
     assert refusal(answer) == Refusal("modify", "not-acceptable", "unsupported-access-model")

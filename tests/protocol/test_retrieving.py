@@ -26,6 +26,7 @@ pytestmark = pytest.mark.shared
 
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
+CLOSED = Refusal("cancel", "not-allowed", "closed-node")
 NOT_SUBSCRIBED = Refusal("auth", "not-authorized", "not-subscribed")
 MODIFIED = "comments?order=modified"
 CREATED = "comments?order=created"
@@ -48,9 +49,9 @@ ACCESS: dict[str, dict[str, Refusal | None]] = {
         "owner": None,
         "publisher": None,
         "member": None,
-        "none": NOT_FOUND,
+        "none": CLOSED,
         "publish-only": FORBIDDEN,
-        "outcast": NOT_FOUND,
+        "outcast": FORBIDDEN,
     },
     "authorize": {
         "owner": None,

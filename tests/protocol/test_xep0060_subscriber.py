@@ -54,8 +54,6 @@ ROWS = (
     Example((30,), subscribe("empty", "bard@shakespeare.lit"), Refusal("modify", "bad-request", "invalid-jid")),
     Example((31,), subscribe("presence"), PRESENCE),
     Example((33,), subscribe("whitelist"), CLOSED),
-    # A node that is closed in every way does not exist for strangers (docs/xmpp.md, 1.11).
-    Example((33,), subscribe("hidden"), NOT_FOUND),
     Example((36,), subscribe("authorize"), Refusal("auth", "not-authorized", "pending-subscription")),
     Example((37,), subscribe("outcast"), FORBIDDEN),
     Example(

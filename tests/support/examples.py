@@ -105,8 +105,7 @@ async def stage(start: Starter) -> Component:
         "presence": {"access_model": "presence"},
         "transient": {"persist_items": "0", "deliver_payloads": "0"},
         "unsubscribable": {"subscribe": "0"},
-        "whitelist": {"access_model": "whitelist", "publish_model": "open"},
-        "hidden": {"access_model": "whitelist"},
+        "whitelist": {"access_model": "whitelist"},
     }.items():
         await component.create(HAMLET, node, **options)
     await component.create(HAMLET, "moved")

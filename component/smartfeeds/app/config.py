@@ -111,6 +111,7 @@ class PubsubSettings(SettingsSection):
     admins: tuple[BareJid, ...] = ()
     auto_create: bool = False
     owners_subscribe_others: bool = False
+    closed_nodes: Literal["answer", "hide"] = "answer"
     # Prosody accepts stanzas up to 512 KiB. The upper bounds of these two sizes, with MAX_SYNC_BYTES and
     # ENVELOPE_BYTES, are just below.
     max_payload_size_bytes: Annotated[int, Field(ge=1024, le=380_000)] = 65_536

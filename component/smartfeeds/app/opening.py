@@ -35,6 +35,7 @@ def policy_of(settings: Settings) -> Policy:
         admins=frozenset(pubsub.admins),
         auto_create=pubsub.auto_create,
         owners_subscribe_others=pubsub.owners_subscribe_others,
+        hides_closed=pubsub.closed_nodes == "hide",
         page_default=pubsub.page_default,
         page_max=pubsub.page_max,
         page_bytes=pubsub.page_bytes,

@@ -4,6 +4,7 @@
 one actor on one node, including whether the actor may know that the node exists.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -35,12 +36,26 @@ RIGHTS = {
 READERS = frozenset(affiliation for affiliation, rights in RIGHTS.items() if rights.read is True)
 KEPT_OUT = frozenset(affiliation for affiliation, rights in RIGHTS.items() if rights.read is False)
 
-# The error for an actor without an affiliation who may not read, by access model (XEP-0060 6.5.9.2 to 6.5.9.7).
+# The error for an actor without an affiliation who may not read, by access model (XEP-0060 6.5.9.2 to 6.5.9.7). That of
+# a whitelist is `_closed_node`.
 _CLOSED = {
     AccessModel.AUTHORIZE: Condition.NOT_SUBSCRIBED_READER,
-    AccessModel.WHITELIST: Condition.CLOSED_NODE,
     AccessModel.PRESENCE: Condition.PRESENCE_REQUIRED,
 }
+
+
+def _closed_node(contacts: Sequence[str]) -> FeedError:
+    """The error for users who are not on the list of a node. They may have followed a link, so it says whom to ask: the
+    first contact that the owner has named (`pubsub#contact`)."""
+    if not contacts:
+        return FeedError(
+            Condition.CLOSED_NODE,
+            "this feed is closed, and only its members may read it: ask its owner to make you a member",
+        )
+    contact = contacts[0]
+    return FeedError(
+        Condition.CLOSED_NODE, f"this feed is closed, and only its members may read it: ask {contact} for membership"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +68,15 @@ class Access:
     `subscription` is the best state among the actor's subscriptions. It is NONE where `depends_on_subscription` is
     false, because it would not change what the actor may do or know. `is_contact` says whether the actor is a contact
     of the service. It is false where `depends_on_contact` is false, because it would not change what the actor may do.
+    `hides_closed`: a whitelist node does not exist for the actor, as long as nothing else lets the actor know of it
+    (`pubsub.closed_nodes`).
     """
 
     affiliation: Affiliation
     options: NodeOptions
     subscription: SubscriptionState = SubscriptionState.NONE
     is_contact: bool = False
+    hides_closed: bool = True
     rights: Rights = field(init=False, repr=False, compare=False)
     may_publish: bool = field(init=False, repr=False, compare=False)
     may_read: bool = field(init=False, repr=False, compare=False)
@@ -79,7 +97,7 @@ class Access:
     @property
     def knows_node(self) -> bool:
         """Whether the actor may know that the node exists. If not, every response is that for a missing node."""
-        if self.options.listed:
+        if self.options.listed or not self.hides_closed:
             return True
         if self.affiliation is Affiliation.NONE:
             # The owner may have closed access after the actor subscribed. In an open publish model anybody may publish.
@@ -105,7 +123,7 @@ class Access:
             return None
         if self.depends_on_contact and self.is_contact:
             return None
-        return FeedError(_CLOSED[model])
+        return _closed_node(self.options.contact) if model is AccessModel.WHITELIST else FeedError(_CLOSED[model])
 
     def check_read(self) -> None:
         """Raises FeedError if the actor may not retrieve items (xep-map 184, 185)."""

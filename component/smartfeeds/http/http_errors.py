@@ -86,6 +86,7 @@ class Problem(Reply):
 def error_reply(error: FeedError, /, *, anonymous: bool = False, **members: object) -> Problem:
     """The response to a request that failed. `anonymous`: it had no credentials. `members` are added to the JSON."""
     problem: dict[str, object] = {}
+    detail = error.text
     if isinstance(error, HttpError):
         status, headers = error.status, dict(error.headers)
     else:
@@ -94,12 +95,15 @@ def error_reply(error: FeedError, /, *, anonymous: bool = False, **members: obje
         # An anonymous caller may have the right after a login, so it is asked for credentials.
         if anonymous and status is HTTPStatus.FORBIDDEN:
             status = HTTPStatus.UNAUTHORIZED
+            if error.condition is Condition.CLOSED_NODE:  # its text is about membership, which needs a name
+                detail = ""
     if status is HTTPStatus.UNAUTHORIZED:
         headers.setdefault("WWW-Authenticate", CHALLENGE)
     if status in _LATER:
         headers.setdefault("Retry-After", str(RETRY_AFTER_S))
     problem |= {"title": status.phrase, "status": status.value}
-    detail = error.text or (CLOSED if status is HTTPStatus.UNAUTHORIZED else "")
+    if not detail and status is HTTPStatus.UNAUTHORIZED:
+        detail = CLOSED
     if detail:
         problem["detail"] = detail
     problem.update(members)

@@ -37,7 +37,8 @@ REQUEST_MARGIN_BYTES = 16_384  # what stands around an item
 class Policy:
     """The operator's settings.
 
-    `creators`, `contacts` and `admins` hold addresses, the first two also domains or `*`. `restarts`: a process manager
+    `creators`, `contacts` and `admins` hold addresses, the first two also domains or `*`. `hides_closed`: a whitelist
+    node does not exist for those who are not on its list. `restarts`: a process manager
     starts the service again when it exits for a restart. `of_features` are the settings of features, by their type
     (`find`).
     """
@@ -49,6 +50,7 @@ class Policy:
     admins: frozenset[str] = frozenset()
     auto_create: bool = False
     owners_subscribe_others: bool = False
+    hides_closed: bool = False
     page_default: int = 50
     page_max: int = 500
     page_bytes: int = 204_800
@@ -385,7 +387,8 @@ def _access_by(
     key = governor.node_no, affiliation
     access = tx.shared_accesses.get(key)
     if access is None or access.options is not governor.options:
-        access = tx.shared_accesses[key] = Access(affiliation, governor.options)
+        hides_closed = context.policy.hides_closed
+        access = tx.shared_accesses[key] = Access(affiliation, governor.options, hides_closed=hides_closed)
     if not access.depends_on_subscription:  # nor on a contact
         return access
     access = with_contact(tx, context, access, jid)
@@ -399,7 +402,9 @@ def _access_by(
         }
         best = (state for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING) if state in states)
         subscription = next(best, SubscriptionState.NONE)
-    return replace(access, subscription=subscription)
+    # Readers without an address cannot ask for membership. A closed node does not exist for them in any case, so a
+    # crawler that guesses names learns nothing.
+    return replace(access, subscription=subscription, hides_closed=access.hides_closed or jid == ANONYMOUS)
 
 
 def no_such_node(tx: ReadTx, name: str | None) -> FeedError:

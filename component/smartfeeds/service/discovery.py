@@ -28,8 +28,10 @@ from smartfeeds.store.base import ReadTx
 # How many nodes a request may examine to fill one page if few have the requested type, and how many at once.
 SCANNED = 10_000
 SCAN_CHUNK = 200
-# The options that outcasts and publish-only entities see of a node that their list does not contain.
+# The options that users see of a node that their list does not contain.
 PUBLIC_META_DATA = frozenset({"type", "access_model"})
+# What those see of a closed node who may ask to become members: whom they can ask.
+CLOSED_META_DATA = PUBLIC_META_DATA | {"contact"}
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
 
 
@@ -67,12 +69,14 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
 
 
 def _info(tx: ReadTx, context: Context, name: str, located: LocatedNode) -> NodeInfo:
-    """Returns the description: with people and counts for readers, else without them, or `PUBLIC_META_DATA` alone for
-    actors whose lists do not have the node."""
+    """Returns the description: with people and counts for readers, else without them, or `PUBLIC_META_DATA` and
+    `CLOSED_META_DATA` alone for actors whose lists do not have the node."""
     node = located.node
-    if located.access.reading_error is not None:
+    error = located.access.reading_error
+    if error is not None:
         if not located.access.sees_description:
-            public = {name: values for name, values in node.options.stored.items() if name in PUBLIC_META_DATA}
+            names = CLOSED_META_DATA if error.condition is Condition.CLOSED_NODE else PUBLIC_META_DATA
+            public = {name: values for name, values in node.options.stored.items() if name in names}
             closed = Node(node.node_no, node.name, node.kind, "", 0, NodeOptions(node.kind, public))
             return NodeInfo(name, closed, located.view, readable=False, described=False)
         return NodeInfo(name, node, located.view, readable=False)

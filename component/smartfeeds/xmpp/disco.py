@@ -263,7 +263,8 @@ def _item_ids(answer: ItemIds, service: str) -> bytes:
 def _meta_data(answer: NodeInfo) -> list[FormField]:
     """Returns the meta-data form (XEP-0060 5.4; xep-map 31 to 34)."""
     node = answer.node
-    known = OPTIONS if answer.described else PUBLIC_META_DATA
+    # A node that is not described has no other options (`service.discovery`).
+    known = OPTIONS if answer.described else PUBLIC_META_DATA | node.options.stored.keys()
     options = [option for var, option in OPTIONS.items() if option.metadata and var in known]
     fields = [option_field(option, node.options) for option in options]
     if answer.described:

@@ -80,9 +80,9 @@ async def put(browser: SignedIn, **headers: str) -> int:
 async def test_session_reads_and_writes_as_its_user(closed: Web) -> None:
     alice, bob = await sign_in(closed, ALICE), await sign_in(closed, BOB)
     assert (await alice.get("/feeds/closed/?timeout=0")).status == 200
-    assert (await bob.get("/feeds/closed/?timeout=0")).status == 404
+    assert (await bob.get("/feeds/closed/?timeout=0")).status == 403
     assert await put(alice) == 201
-    assert await put(bob) == 404
+    assert await put(bob) == 403
 
 
 async def test_session_has_the_scope_and_the_feed_of_its_token(closed: Web) -> None:
@@ -106,7 +106,7 @@ async def test_ended_session_is_that_of_an_anonymous_reader(closed: Web) -> None
 async def test_authorization_header_wins_over_the_cookie(closed: Web) -> None:
     alice = await sign_in(closed, ALICE)
     token = await bearer(closed, BOB, TokenScope.READ)
-    assert (await alice.get("/feeds/closed/?timeout=0", Authorization=token)).status == 404
+    assert (await alice.get("/feeds/closed/?timeout=0", Authorization=token)).status == 403
     assert (await alice.get("/feeds/open/?timeout=0", Authorization="Bearer wrong")).status == 401
 
 

@@ -43,7 +43,7 @@ ADMIN_DEEDS = {
 
 @pytest.fixture(scope="module")
 def shared_settings() -> dict[str, Any]:
-    return {"pubsub": {"admins": [bare(ZOE)], "creators": ["example.org"]}}
+    return {"pubsub": {"admins": [bare(ZOE)], "creators": ["example.org"], "closed_nodes": "hide"}}
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -83,7 +83,7 @@ async def test_owners_and_admins_of_the_service_manage_a_node(zoes: Web, deed: s
 
 @pytest.mark.parametrize("deed", NODE_DEEDS)
 async def test_nobody_else_manages_a_node(zoes: Web, deed: str) -> None:
-    """[SF-110] [SF-111] Members get 403; for strangers the closed feed does not exist; other tokens are not enough."""
+    """[SF-110] [SF-111] Members get 403; for strangers a hidden feed does not exist; other tokens are not enough."""
     method, path, body = NODE_DEEDS[deed]
     before = await state(zoes)
     refusals = {

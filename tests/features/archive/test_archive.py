@@ -300,7 +300,7 @@ async def test_archive_is_closed_to_those_who_may_not_read(component: Component)
     await component.create(ALICE, "comments", access_model="whitelist")
     await component.publish(ALICE, "comments", "one")
 
-    assert refusal((await query(component, "comments")).answer) == NOT_FOUND
+    assert refusal((await query(component, "comments")).answer) == Refusal("cancel", "not-allowed", "closed-node")
     assert (await query(component, "comments", user=ALICE)).ids == ["one"]
     await component.affiliate(ALICE, "comments", BOB, "publish-only")
     assert refusal((await query(component, "comments")).answer) == Refusal("auth", "forbidden")

@@ -265,7 +265,7 @@ async def test_models_and_people_are_those_of_the_target(blog: Component) -> Non
     ok(await attach(blog, CAROL, NOTICED))
     assert (await pull(blog, node_of(), user=CAROL)).ids == [bare(BOB), bare(CAROL)]
     await blog.affiliate(ALICE, BLOG, CAROL, "outcast")
-    assert refusal(await attach(blog, CAROL, NOTICED)) == NOT_FOUND
+    assert refusal(await attach(blog, CAROL, NOTICED)) == Refusal("auth", "forbidden")
 
 
 DELETED = "<entry xmlns='{a}'><sync xmlns='http://feedsync.org/2007/feedsync' deleted='true'/></entry>".format(**NS)
@@ -408,7 +408,7 @@ async def test_new_models_and_a_lower_max_items_apply_together(
 
     assert isinstance(more, MoreSteps)
     for name in (BLOG, node_of("i8"), ALL):
-        assert refusal(await component.get(CAROL, f"<items node={quoteattr(name)}/>")) == NOT_FOUND
+        assert refusal(await component.get(CAROL, f"<items node={quoteattr(name)}/>")) == CLOSED
     await component.app.service.write(more.step)
     assert await component.item_ids(ALICE, BLOG) == await component.item_ids(ALICE, ALL) == ["i6", "i7", "i8"]
 

@@ -135,9 +135,9 @@ async def test_files_of_closed_feeds_stay_closed(notes: Web) -> None:
     )
     ((path, *_),) = enclosures(got)
     other = await bearer(notes, BOB, TokenScope.READ)
-    for headers in ({}, {"Authorization": other}):
+    for headers, status in (({}, 404), ({"Authorization": other}, 403)):
         file, item = await notes.get(path, **headers), await notes.get("/entries/closed/a", **headers)
-        assert (file.status, file.json["detail"]) == (404, item.json["detail"])
+        assert (file.status, file.json["detail"]) == (status, item.json["detail"])
     await notes.component.configure(ALICE, "closed", access_model="authorize")
     assert (await notes.get(path)).status == (await notes.get("/entries/closed/a")).status == 401
     own = await notes.get(path, Authorization=token)

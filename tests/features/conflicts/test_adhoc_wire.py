@@ -196,7 +196,7 @@ async def test_conflict_may_be_read_by_readers_and_settled_by_publishers(feed: C
     still = await talk.go("complete")
 
     assert condition(refused) == "forbidden"
-    assert condition(hidden) == condition(still) == "item-not-found"
+    assert condition(hidden) == condition(still) == "not-allowed"
     owner = Talk(feed, ALICE)
     await owner.begin("n", item="one")
     assert notes(await owner.go("complete")) == ["Resolved 1 conflict of one (one)."]

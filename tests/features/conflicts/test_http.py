@@ -328,7 +328,7 @@ async def test_conflicts_are_for_who_may_read(notes: Web, token: str) -> None:
     eve = await bearer(notes, EVE, TokenScope.READ)
     for path in (LIST, ITEM):
         assert (await notes.get(path)).status == 404
-        assert (await notes.get(path, Authorization=eve)).status == 404
+        assert (await notes.get(path, Authorization=eve)).status == 403
         assert (await notes.get(path, Authorization=token)).status == 200
 
 

@@ -393,9 +393,10 @@ async def test_no_right_to_publish_is_told_with_what_to_do_and_loses_nothing(net
 
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize(("direction", "role"), [("in", "member"), ("out", "publisher")])
-async def test_node_that_is_not_there_or_closed_is_told(net: Net, direction: str, role: str, *, closed: bool) -> None:
-    """[SF-111] The other service does not tell one from the other."""
+async def test_node_that_is_not_there_or_hidden_is_told(net: Net, direction: str, role: str, *, closed: bool) -> None:
+    """[SF-111] A service that hides closed nodes does not tell one from the other."""
     a = await net.add("a")
+    a.service.policy = replace(a.service.policy, hides_closed=True)
     if closed:
         await a.create(access_model="whitelist")
     b = await net.add("b")
@@ -423,7 +424,7 @@ async def test_outgoing_mirror_of_no_node_here_makes_none(net: Net) -> None:
 
 async def test_node_that_may_not_be_read_is_told_with_what_to_do(net: Net) -> None:
     a, b = await net.add("a"), await net.add("b")
-    await a.create(access_model="whitelist", publish_model="open")
+    await a.create(access_model="whitelist")
     await b.mirror(a)
     await net.settle()
 

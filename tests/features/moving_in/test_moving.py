@@ -331,7 +331,7 @@ async def test_node_whose_access_model_is_unknown_is_closed(
     )
     for name in (FEED, "blog"):
         assert (await world.node(name)).options.access_model is AccessModel.WHITELIST
-        assert await refusal(world.pull(name)) is Condition.ITEM_NOT_FOUND  # a whitelist is hidden from strangers
+        assert await refusal(world.pull(name)) is Condition.CLOSED_NODE
 
 
 async def test_item_that_is_for_some_users_now_is_removed_by_a_mirror(world: World, bring: Bring) -> None:
@@ -502,7 +502,7 @@ async def test_all_affiliations_are_kept_and_their_rights_hold(world: World, bri
     assert (await people(world))[1] == {ALICE: SubscriptionState.SUBSCRIBED}
     assert told(report) == [(f"subscription '{BOB}'", "the subscriber may not read the node")]
     assert (await world.pull(FEED, actor=ALICE)).ids == "a"
-    assert await refusal(world.pull(FEED, actor=BOB)) is Condition.ITEM_NOT_FOUND
+    assert await refusal(world.pull(FEED, actor=BOB)) is Condition.FORBIDDEN
 
 
 async def test_people_follow_the_source(world: World, bring: Bring) -> None:

@@ -196,7 +196,7 @@ async def test_file_of_a_closed_feed_is_for_its_readers(shows: Podcast) -> None:
     assert (got.status, got.body) == (200, DATA)
     assert "private" in got.header("Cache-Control")
     stranger = await bearer(shows.web, BOB, TokenScope.READ, "*")
-    assert (await shows.web.get(shows.path(), Authorization=stranger)).status == 404
+    assert (await shows.web.get(shows.path(), Authorization=stranger)).status == 403
 
 
 async def test_file_goes_with_its_item_at_once(shows: Podcast) -> None:

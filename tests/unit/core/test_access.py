@@ -157,9 +157,26 @@ def test_node_is_unknown_only_to_strangers_and_outcasts_of_a_closed_one(
     closed = model is M.WHITELIST
     stranger = affiliation is A.NONE and state is S.NONE and publish is not P.OPEN
 
-    known = access(affiliation, model, state, publish=publish).knows_node
+    hidden = access(affiliation, model, state, publish=publish)
+    answered = replace(hidden, hides_closed=False)
 
-    assert known is not (closed and (stranger or affiliation is A.OUTCAST))
+    assert hidden.knows_node is not (closed and (stranger or affiliation is A.OUTCAST))
+    assert answered.knows_node
+    assert (answered.may_read, answered.may_publish) == (hidden.may_read, hidden.may_publish)
+    assert answered.sees_description is hidden.sees_description
+
+
+@pytest.mark.parametrize(
+    ("contacts", "words"),
+    [((), "ask its owner to make you a member"), (("carol@example.org", "dave@example.org"), "ask carol@example.org")],
+)
+def test_error_for_a_closed_node_says_whom_to_ask(contacts: tuple[str, ...], words: str) -> None:
+    """[xep-map 103] A user who has followed a link learns how to become a member."""
+    stored = {"access_model": ("whitelist",)} | ({"contact": contacts} if contacts else {})
+    refused = Access(A.NONE, NodeOptions(NodeKind.FEED, stored)).reading_error
+
+    assert refused is not None and refused.condition is Condition.CLOSED_NODE
+    assert words in refused.text
 
 
 @pytest.mark.parametrize("model", M)

@@ -194,8 +194,8 @@ async def test_item_is_for_readers(feed: World) -> None:
     await put(feed)
     await feed.configure(access_model="whitelist")
 
-    assert await refusal(shown(feed)) is Condition.ITEM_NOT_FOUND
-    assert await refusal(shown(feed, "never")) is Condition.ITEM_NOT_FOUND
+    assert await refusal(shown(feed)) is Condition.CLOSED_NODE
+    assert await refusal(shown(feed, "never")) is Condition.CLOSED_NODE
     assert await refusal(shown(feed, node="nope")) is Condition.ITEM_NOT_FOUND
     await feed.affiliate(ALICE, "member")
     assert (await shown(feed)).item.id == "a"

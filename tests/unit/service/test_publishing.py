@@ -164,7 +164,7 @@ async def test_publish_to_a_missing_node_follows_auto_create(world: World) -> No
     node = await world.node()
     assert node.options.stored == {"access_model": ("whitelist",), "title": ("Mine",)}
     assert await world.ids_of(FEED) == "a"
-    assert await refusal(world.pull(FEED, actor=BOB)) is Condition.ITEM_NOT_FOUND
+    assert await refusal(world.pull(FEED, actor=BOB)) is Condition.CLOSED_NODE
     await world.configure(actor=ALICE, title="Hers")
 
 

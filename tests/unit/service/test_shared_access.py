@@ -13,7 +13,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, draft, entry, form, jid
 
-FORBIDDEN, HIDDEN = Condition.FORBIDDEN.value, Condition.ITEM_NOT_FOUND.value
+FORBIDDEN, CLOSED = Condition.FORBIDDEN.value, Condition.CLOSED_NODE.value
 
 
 def publish(item_id: str, actor: str = ALICE) -> r.Publish:
@@ -38,7 +38,7 @@ async def test_reading(world: World) -> None:
     await world.create(access_model="whitelist")
     pull = r.Pull(jid(ALICE), SERVICE, FEED)
     outcomes = await world.in_one_transaction(pull, affiliate("member"), pull, affiliate("none"), pull)
-    assert outcomes == [HIDDEN, "ok", "ok", "ok", HIDDEN]
+    assert outcomes == [CLOSED, "ok", "ok", "ok", CLOSED]
 
 
 async def test_options(world: World) -> None:

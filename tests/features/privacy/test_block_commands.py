@@ -5,7 +5,8 @@ import pytest
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.person import Person
 from smartfeeds.features.privacy import rows as privacy_rows
-from support.component import ALICE, BOB, Component, Starter, bare, fields
+from smartfeeds.features.privacy.blocking import add_entries
+from support.component import ALICE, BOB, NS, Component, Starter, bare, fields
 from support.dialog import ADMIN as ADMIN_NS
 from support.dialog import Dialog, condition, notes, status
 
@@ -37,6 +38,41 @@ async def test_list_is_replaced(service: Component, command: str, field: str, ki
         ["other.example", bare(BOB)]
     )
     assert condition(await Dialog(service, ALICE, f"{ADMIN_NS}#{command}").begin()) == "forbidden"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"user{number}@spam.example" for number in range(1_001)],
+        [f"{number}-{'x' * 900}@spam.example" for number in range(100)],
+        [f"user{number}@spam.example" for number in range(5_000)],
+    ],
+    ids=["entries", "bytes", "more than a stanza"],
+)
+async def test_list_that_is_too_long_for_a_form_is_not_cut(service: Component, names: list[str]) -> None:
+    """[OPS-061] The form that comes back replaces the list. The command line changes lists of every length."""
+    kind = ListKind.DENY
+    await service.app.service.write(lambda tx, context: add_entries(tx, context, kind, names))
+    dialog = Dialog(service, ADMIN, f"{ADMIN_NS}#edit-blacklist")
+
+    answer = await dialog.begin()
+
+    assert condition(answer) == "not-allowed"
+    assert f"has {len(names):,} entries" in str(answer.findtext("c:error/st:text", "", NS))
+    assert len(await service.app.service.store.read(lambda tx: privacy_rows.blocks(tx, kind))) == len(names)
+
+
+async def test_longest_list_of_a_form_is_replaced(service: Component) -> None:
+    """[OPS-061] A thousand entries are shown, and come back."""
+    names = [f"user{number}@spam.example" for number in range(1_000)]
+    await service.app.service.write(lambda tx, context: add_entries(tx, context, ListKind.DENY, names))
+    dialog = Dialog(service, ADMIN, f"{ADMIN_NS}#edit-blacklist")
+
+    assert sorted(fields(await dialog.begin())["blacklistjids"]) == sorted(names)
+    assert notes(await dialog.go(blacklistjids=names[:999])) == ["The list deny has 999 entries."]
+    too_many = Dialog(service, ADMIN, f"{ADMIN_NS}#edit-blacklist")
+    await too_many.begin()
+    assert condition(await too_many.go(blacklistjids=[*names, "one@more.example"])) == "bad-request/bad-payload"
 
 
 async def test_person_is_erased_after_a_second_confirmation(service: Component) -> None:

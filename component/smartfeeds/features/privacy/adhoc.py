@@ -8,10 +8,12 @@ from typing import Final
 
 from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.privacy.blocking import BlockList, GetBlockList, SetBlockList
 from smartfeeds.features.privacy.erasing import ErasePerson
 from smartfeeds.features.privacy.erasure_list import ErasureShown, GetErasure
 from smartfeeds.features.privacy.erasures import DELETE_NODES, KEEP_NODES, ErasureSettings
+from smartfeeds.service.pulls import written_bytes
 from smartfeeds.service.requests import EmptyResult
 from smartfeeds.service.standing import Audience
 from smartfeeds.xmpp.command_fields import CommandField, choice_field, form_step, jid_field, jids_field
@@ -30,13 +32,16 @@ from smartfeeds.xmpp.side import XmppSide
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 _MAX_ENTRIES = 1_000
+_MAX_BYTES = 65_536  # of the entries; each has some 15 bytes around it
 
 
 def _entries(values: Values) -> tuple[str, ...]:
     lines = [line.strip() for value in values for line in value.splitlines()]
     jids = [parse_jid(line) for line in lines if line]
     if len(jids) > _MAX_ENTRIES or any(jid is None or jid.resource for jid in jids):
-        raise ValueError(f"up to {_MAX_ENTRIES} bare JIDs or domains")
+        raise ValueError(f"up to {_MAX_ENTRIES:,} bare JIDs or domains")
+    if sum(written_bytes(str(jid)) for jid in jids) > _MAX_BYTES:
+        raise ValueError(f"bare JIDs or domains with up to {_MAX_BYTES:,} bytes together")
     return tuple(dict.fromkeys(map(str, jids)))
 
 
@@ -59,6 +64,13 @@ _NODES = choice_field(
 
 async def _ask_list(step: StepInput, kind: ListKind) -> CommandForm:
     answer = await step.answer(GetBlockList(step.actor, step.service, kind), BlockList)
+    # The form that comes back replaces the list, so it must have the whole list.
+    if len(answer.names) > _MAX_ENTRIES or sum(map(written_bytes, answer.names)) > _MAX_BYTES:
+        raise FeedError(
+            Condition.NOT_ALLOWED,
+            f"the list {kind.value} has {len(answer.names):,} entries, which is more than a form can have; change it "
+            "by smartfeeds blocklist, on the host of the service",
+        )
     return CommandForm((_LISTS[kind].show(*answer.names),), instructions="Bare JIDs or domains, one in each line.")
 
 

@@ -124,7 +124,7 @@ CONTAINERS = {
 # Functions whose results are kept. Each of them returns the same for the same arguments, whatever a store contains.
 PURE = of_features("PURE") | {
     "core.options": {"listed", "shows_publisher"},
-    "core.person": {"_pattern", "hint"},
+    "core.person": {"_certain", "_possible", "_spellings", "hint"},
     "core.ip_addresses": {"network_of", "plain_address"},
     "core.filters": {"_known_fold", "change_facets"},
     "core.stringprep": {"_flags", "_folded", "_without_ignored"},

@@ -2,6 +2,10 @@
 
 A match ends at the bounds of an address: `bob@example.org` is not in `kbob@example.org` or `bob@example.org.uk`. Texts
 that are an address, and endpoints, are parsed: local parts may contain almost every sign that is a bound in a text.
+
+Some texts have two readings. In `post_bob@example.org` the address may be that of Bob behind a sign, or that of another
+user. `is_in` says no, because data of others must stay. `may_be_in` says yes: what is known to be Bob's is his in
+either reading.
 """
 
 import hashlib
@@ -15,18 +19,24 @@ from smartfeeds.errors import ConfigError
 
 # Percent-encodings of percent-encodings: an address in a node name, in the address of that node, in an endpoint.
 _MOST_ENCODINGS: Final = 4
-# An encoded character before a match, such as %2F or %252F, and behind it. `_is_bound` decodes it: %C3%A9 is a letter.
+# An encoded character before a match, such as %2F or %252F, and behind it. `_Bounds` decodes it: %C3%A9 is a letter.
 _ENCODED: Final = r"(?:%(?:25){0,3}[0-9a-f]{2}){1,4}"
 _ENCODED_BEFORE: Final = re.compile(rf"{_ENCODED}\Z", re.IGNORECASE)
 _ENCODED_AFTER: Final = re.compile(_ENCODED, re.IGNORECASE)
 _ENCODED_CHARACTERS: Final = 36  # of four bytes, each encoded four times
+_DECODED_CHARACTERS: Final = 256  # behind an address: a label of a domain has up to 63
 # Three look-behinds, because one of Python has a fixed width.
-_START: Final = r"(?:(?<![\w.+-])|(?<=%[0-9a-f]{2})|(?<=%25[0-9a-f]{2})|(?<=%2525[0-9a-f]{2}))"
+_BEHIND_CODE: Final = r"(?<=%[0-9a-f]{2})|(?<=%25[0-9a-f]{2})|(?<=%2525[0-9a-f]{2})"
+_START: Final = rf"(?:(?<![\w.+-])|{_BEHIND_CODE})"
 # The suffixes of documents and common files do not continue a domain: `alice@example.org.png` names the person.
 _SUFFIX: Final = r"(?:atom|rss|opml|json|xml|html?|txt|md|pdf|csv|vcf|ics|png|jpe?g|gif|webp|avif|svg|mp[34]|og[ga])\b"
 # A hyphen continues a domain of one label, and one with a dot behind the hyphen: ids such as `JID-1` name the person.
 _END: Final = rf"(?!\w|\.(?!{_SUFFIX})\w|-[\w-]+\.(?!{_SUFFIX})\w)"
 _END_OF_LABEL: Final = rf"(?![\w-]|\.(?!{_SUFFIX})\w)"
+# The bounds of the reading in which a sign joins the address to the text around it. Letters and digits still continue
+# an address, and so does a domain with more labels. No domain ends with a number (RFC 3696 section 2).
+_LOOSE_START: Final = rf"(?:(?<![^\W_])|{_BEHIND_CODE})"
+_LOOSE_END: Final = rf"(?![^\W_]|\.(?!{_SUFFIX}|\d+(?![\w.-]))\w|[-_][\w-]*\.(?!{_SUFFIX})\w)"
 
 
 class Person:
@@ -45,14 +55,22 @@ class Person:
         return self.jid.replace("@", "\\40")
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str]:
+    def _spellings(self) -> str:
         spellings = [self.jid]
         for _ in range(_MOST_ENCODINGS):
             spellings.append(quote(spellings[-1], safe=""))
         spellings.append(self._escaped)
-        alternatives = "|".join(re.escape(spelling) for spelling in dict.fromkeys(spellings))
-        end = _END if "." in self.address.domain else _END_OF_LABEL
-        return re.compile(f"{_START}(?:{alternatives}){end}", re.IGNORECASE)
+        return "|".join(re.escape(spelling) for spelling in dict.fromkeys(spellings))
+
+    @cached_property
+    def _certain(self) -> "_Bounds":
+        """The bounds of texts that name the person in every reading."""
+        return _Bounds(self._spellings, _START, _END if "." in self.address.domain else _END_OF_LABEL, "_.+-")
+
+    @cached_property
+    def _possible(self) -> "_Bounds":
+        """The bounds of texts that name the person in one reading."""
+        return _Bounds(self._spellings, _LOOSE_START, _LOOSE_END, "")
 
     @cached_property
     def hint(self) -> str:
@@ -62,20 +80,29 @@ class Person:
 
     def is_in(self, data: str | bytes) -> bool:
         """Returns whether a text names the JID."""
+        return self._occurs(data, self._certain)
+
+    def may_be_in(self, data: str | bytes) -> bool:
+        """Returns whether a text names the JID in one reading: also behind a hyphen, an underscore, a dot or a plus
+        sign, and in front of an underscore, a hyphen or a number."""
+        return self._occurs(data, self._possible)
+
+    def _occurs(self, data: str | bytes, bounds: "_Bounds") -> bool:
         if isinstance(data, bytes):
             if self.hint and self.hint.encode() not in data.lower():
                 return False
             data = data.decode("utf-8", "replace")
-        return any(_is_bound(match) for match in self._pattern.finditer(data))
+        return any(map(bounds.hold, bounds.pattern.finditer(data)))
 
     def replaced(self, text: str, by: str) -> str:
         """Returns a text with another address in place of the JID."""
-        return self._pattern.sub(lambda match: by if _is_bound(match) else match[0], text)
+        bounds = self._certain
+        return bounds.pattern.sub(lambda match: by if bounds.hold(match) else match[0], text)
 
     def spellings_in(self, data: str | bytes) -> list[str]:
         """Returns the spellings in which a text names the JID, each once, without the text around them."""
-        text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-        return list(dict.fromkeys(match[0] for match in self._pattern.finditer(text) if _is_bound(match)))
+        text, bounds = data.decode("utf-8", "replace") if isinstance(data, bytes) else data, self._certain
+        return list(dict.fromkeys(match[0] for match in bounds.pattern.finditer(text) if bounds.hold(match)))
 
     def has_address(self, text: str) -> bool:
         """Returns whether a text is the JID, with or without a resource."""
@@ -110,15 +137,24 @@ def _jid_in(text: str) -> Jid | None:
     return jid.bare if jid is not None else None
 
 
-def _is_bound(match: "re.Match[str]") -> bool:
-    """Returns whether the percent-encoded characters around a match, if there are any, are no letters or digits."""
-    text, start, end = match.string, match.start(), match.end()
-    before = _ENCODED_BEFORE.search(text, max(0, start - _ENCODED_CHARACTERS), start)
-    after = _ENCODED_AFTER.match(text, end, end + _ENCODED_CHARACTERS)
-    return not (
-        (before is not None and _continues(_decoded(before[0])[-1:], "_.+-"))
-        or (after is not None and _continues(_decoded(after[0])[:1], "_"))
-    )
+class _Bounds:
+    """The bounds of an address in a text. `signs` are signs in front of it that continue the local part."""
+
+    def __init__(self, spellings: str, start: str, end: str, signs: str) -> None:
+        self.pattern = re.compile(f"{start}(?:{spellings}){end}", re.IGNORECASE)
+        self._end = re.compile(end, re.IGNORECASE)
+        self._signs = signs
+
+    def hold(self, match: "re.Match[str]") -> bool:
+        """Returns whether the percent-encoded characters around a match of `pattern`, if there are any, end the address
+        as the characters themselves would."""
+        text, start, end = match.string, match.start(), match.end()
+        before = _ENCODED_BEFORE.search(text, max(0, start - _ENCODED_CHARACTERS), start)
+        if before is not None and _continues(_decoded(before[0])[-1:], self._signs):
+            return False
+        if _ENCODED_AFTER.match(text, end) is None:
+            return True
+        return self._end.match(_decoded(text[end : end + _DECODED_CHARACTERS])) is not None
 
 
 def _continues(character: str, signs: str) -> bool:

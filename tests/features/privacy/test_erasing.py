@@ -13,7 +13,7 @@ from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.contacts import Contact, ContactState
 from smartfeeds.core.feed_files import FeedFile
-from smartfeeds.core.model import Slice
+from smartfeeds.core.model import Affiliation, Slice
 from smartfeeds.core.person import Person
 from smartfeeds.core.token import SCOPES, Token
 from smartfeeds.core.view import SHARED, Order
@@ -34,7 +34,7 @@ from smartfeeds.features.privacy import erasing
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.command import ErasureSettings
 from smartfeeds.features.privacy.erasing import SWEEP, begin_erasure, continue_erasure, erasure_status
-from smartfeeds.features.privacy.erasures import Erasure, ErasurePhase
+from smartfeeds.features.privacy.erasures import ERASURE_REPORT, Erasure, ErasurePhase, LeftReason
 from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
 from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.formats.atom import read_traits
@@ -153,6 +153,80 @@ async def test_no_byte_of_the_jid_is_left(world: World, tmp_path: Path) -> None:
     assert set(map(tuple, places_of(tmp_path).values())) == {()}
 
 
+@pytest.mark.parametrize("mark", ["post_", "post-", "post.", "post+"])
+async def test_address_that_is_joined_to_an_id_goes_with_the_items_of_the_person(
+    world: World, tmp_path: Path, mark: str
+) -> None:
+    """[OPS-004] [OPS-022] In the id of an item, in its atom:id, and of an item that the person had deleted before."""
+    name = f"{mark}{JID}"
+    await world.publish(name, actor=JID)
+    await world.publish("plain", actor=JID, inner=f"<id>tag:x.example,2026:{name}</id>")
+    await world.publish(f"{name}-old", actor=JID)
+    await world.retract(f"{name}-old", actor=JID)
+    await world.create("notes", actor=OWNER, kind="generic")
+    await world.affiliate(JID, "publisher", node="notes")
+    await world.publish(name, node="notes", actor=JID)
+
+    job = await erase(world.service)
+
+    assert job.counts["ids"] == 3
+    assert (job.left, job.left_texts) == ({}, {})
+    assert scrub(tmp_path / "feeds.db", served=False) is ScrubResult.CLEAN
+    assert set(map(tuple, places_of(tmp_path).values())) == {()}
+
+
+async def test_deletion_is_sent_under_the_joined_id_before_it_is_replaced(world: World) -> None:
+    """[OPS-022] A follower learns which item is deleted: the id changes when it has received the deletion."""
+    name = f"post_{JID}"
+    await world.subscribe(BOB)
+    await world.publish(name, actor=JID)
+    await world.settle()
+    assert await world.told(BOB) == f"+{name}"
+    await world.cut()
+
+    assert (await erase(world.service, now=False)).phase is ErasurePhase.FOLLOWERS
+
+    await world.start()
+    await world.settle()
+    assert await world.told(BOB) == f"-{name}"
+    await world.dispatcher.save_marks()
+    await SWEEP.sweep(world.service)
+    (item,) = await world.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10)))
+    assert item.deleted and "zoe" not in item.id
+
+
+async def test_report_names_what_is_left_and_why(world: World) -> None:
+    """[OPS-023] [OPS-027] Items of others stay, with an address that may be that of a namesake, and those that mention
+    the person."""
+    namesake = f"post_{JID}"
+    await world.affiliate(namesake, "publisher")
+    await world.publish(namesake, actor=namesake)
+    await world.publish("about", actor=BOB, title=f"What {JID} said")
+    await world.publish("joined", actor=BOB, title=f"What post-{JID} said")
+    await world.publish("gone", actor=namesake)
+    await world.publish(f"old_{JID}", actor=BOB)
+    await world.retract(f"old_{JID}", actor=BOB)
+    await world.publish("malice", actor=BOB, title=f"What m{JID} said")
+    await world.create(f"blog_{JID}", actor=BOB)
+    await world.subscribe(BOB, f"{FEED}?author={quote(namesake, safe='')}")
+
+    job = await erase(world.service)
+    status = await world.service.read(partial(erasure_status, person=PERSON))
+
+    assert status is not None
+    assert {(left.node, left.item_id, left.reason) for left in status.left} == {
+        (FEED, namesake, LeftReason.JOINED),
+        (FEED, "about", LeftReason.MENTION),
+        (FEED, "joined", LeftReason.JOINED),
+        (FEED, f"old_{JID}", LeftReason.JOINED),
+    }
+    assert (job.counts["mentions"], job.counts["joined-addresses"]) == (1, 3)
+    assert job.left_texts == {"node.name": 1, "subscription.view": 1, "subscription.node_text": 1}
+    assert JID not in ERASURE_REPORT.write(job)
+    items = {item.id: item for item in await world.service.read(lambda tx, _: tx.slice(1, Slice(SHARED, 10)))}
+    assert items[namesake].publisher == namesake and not items[namesake].deleted
+
+
 async def test_items_of_others_stay(world: World) -> None:
     """[OPS-023] The content is Bob's."""
     await world.publish("bobs", actor=BOB, title="Bob's")
@@ -223,6 +297,29 @@ async def test_sole_owner_needs_a_decision(world: World) -> None:
     node = await world.node("blog")
     assert node.creator == BOB
     assert job.counts["nodes-transferred"] == 1
+
+
+@pytest.mark.parametrize("phase", [ErasurePhase.NODES, ErasurePhase.PEOPLE])
+async def test_owner_who_leaves_during_the_erasure_does_not_leave_the_node_alone(
+    world: World, phase: ErasurePhase
+) -> None:
+    """[OPS-024] The erasure waits for the choice of the operator, in whatever phase the last other owner leaves."""
+    await world.create("blog", actor=JID)
+    await world.affiliate(BOB, "owner", node="blog", actor=JID)
+    await world.service.write(lambda tx, context: begin_erasure(tx, context, PERSON, ErasureSettings(now=True)))
+    while (await world.service.read(lambda tx, _: privacy_rows.open_erasures(tx)))[0].phase is not phase:
+        await world.step(partial(continue_erasure, jid=JID))
+    await world.affiliate(BOB, "none", node="blog", actor=BOB)
+
+    job = await world.service.write(partial(continue_erasure, jid=JID))
+
+    assert job is not None and job.phase is ErasurePhase.NODES
+    with pytest.raises(FeedError, match="only owner of blog"):
+        await erase(world.service)
+    assert (await erase(world.service, nodes=BOB)).phase is ErasurePhase.DONE
+    number = (await world.node("blog")).node_no
+    people = await world.service.read(lambda tx, _: tx.affiliations(number))
+    assert people == [(BOB, Affiliation.OWNER)]
 
 
 async def test_subscribers_of_a_deleted_node_are_notified(world: World) -> None:

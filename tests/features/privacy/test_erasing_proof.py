@@ -504,3 +504,37 @@ async def test_erasure_keeps_a_version_that_is_committed_meanwhile(postgres: Pos
         (item,) = await second.store.read(lambda tx: tx.slice(1, Slice(SHARED, 10)))
         assert b"the newest title" in item.payload
         assert not PERSON.is_in(item.sync or b"")
+
+
+async def test_deletion_of_a_node_comes_behind_what_is_published_meanwhile(
+    postgres: PostgresServer, database: str
+) -> None:
+    """[OPS-024] Another process commits an item while the erasure waits for the node. A subscriber receives in the
+    order of the keys, and would miss a deletion in front of the item."""
+    address = parse_store(database)
+    written, released = threading.Event(), threading.Event()
+
+    def slow_publish(tx: WriteTx, context: Context) -> None:
+        publish(tx, context, r.Publish(jid(BOB), SERVICE, "blog", "last", draft(entry("last"))))
+        tx.settle()
+        written.set()
+        assert released.wait(HANG_S), in_vain("the release")
+
+    stores = PostgresStore(address, read_traits), PostgresStore(address, read_traits)
+    async with opened(stores[0]) as first, opened(stores[1]) as second:
+        await first.create("blog", actor=JID)
+        await first.affiliate(BOB, "publisher", node="blog", actor=JID)
+        settings = ErasureSettings("delete", now=True)
+        await second.service.write(lambda tx, context: begin_erasure(tx, context, PERSON, settings))
+        first.clock.move(60.0)
+        publishing = asyncio.create_task(first.service.write(slow_publish))
+        assert await asyncio.to_thread(written.wait, 60)
+        erasing = asyncio.create_task(second.step(partial(continue_erasure, jid=JID)))
+        await waiting_locks(database, "transactionid")
+        released.set()
+        await publishing
+        await erasing
+
+        ((at_us,),) = await second.store.read(lambda tx: tx.db.rows("SELECT at_us FROM event WHERE kind = 'delete'"))
+        ((item_us,),) = await second.store.read(lambda tx: tx.db.rows("SELECT modified_us FROM item WHERE id = 'last'"))
+        assert at_us >= item_us

@@ -112,3 +112,75 @@ def test_letters_beyond_ascii() -> None:
 def test_a_person_is_a_bare_jid(text: str) -> None:
     with pytest.raises(ConfigError, match="bare JID of a person"):
         Person(text)
+
+
+ALICE = Person("alice@users.test")
+# What stands before and behind the address, in ids, addresses and texts.
+CERTAIN = [
+    "alice@users.test",
+    "ALICE@Users.TEST",
+    "alice@users.test/phone",
+    "xmpp:alice@users.test?;node=blog",
+    "mailto:alice@users.test",
+    "Alice <alice@users.test>",
+    "&lt;alice@users.test&gt;",
+    "tag:x.example,2026:alice@users.test",
+    "urn:x:alice@users.test:1",
+    "a/alice@users.test/b",
+    "a,alice@users.test;b",
+    "id=alice@users.test&x=1",
+    "alice@users.test-1",
+    "alice@users.test.png",
+    "alice@users.test.",
+    "alice%40users.test",
+    "x%2Falice%40users.test%2F1",
+    quote(quote("x/alice@users.test/1", safe=""), safe=""),
+    "alice\\40users.test@gateway.example",
+]
+JOINED = [
+    *(f"{text}alice@users.test" for text in ("post_", "post-", "post.", "post+", "_", "-", "1_", "2026-11-")),
+    *(f"alice@users.test{text}" for text in ("_1", "_", "_post", ".1", ".2026", "_a-b")),
+    "post%5Falice%40users.test",
+    "post%2Dalice%40users.test",
+    "post%252Dalice%2540users.test",
+    "post_ALICE@USERS.TEST",
+    "tag:x.example,2026:post_alice@users.test/1",
+    "alice@users.test%5F1",
+]
+OTHERS = [
+    *(f"{text}alice@users.test" for text in ("m", "1", "\u00e9", "post_m", "%C3%A9")),
+    *(f"alice@users.test{text}" for text in (".example", "s", "1", "-sales.net", "_sales.net", ".1.net", "%2Eexample")),
+    "alice@user.test",
+    "alice.users.test",
+]
+
+
+@pytest.mark.parametrize("text", CERTAIN)
+def test_address_that_stands_alone_names_the_person(text: str) -> None:
+    """[OPS-004]"""
+    assert ALICE.is_in(text) and ALICE.may_be_in(text)
+    assert ALICE.is_in(text.encode()) and ALICE.may_be_in(text.encode())
+
+
+@pytest.mark.parametrize("text", JOINED)
+def test_address_that_is_joined_to_other_text_may_be_that_of_somebody_else(text: str) -> None:
+    """[OPS-004] [OPS-022] `post_alice@users.test` may be Alice's address behind a word, or that of `post_alice`."""
+    assert ALICE.may_be_in(text) and ALICE.may_be_in(text.encode())
+    assert not ALICE.is_in(text)
+    assert ALICE.replaced(text, "x") == text
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_letters_digits_and_labels_continue_an_address(text: str) -> None:
+    """[OPS-004]"""
+    assert not ALICE.may_be_in(text)
+    assert not ALICE.is_in(text)
+
+
+@pytest.mark.parametrize("text", ["alice@host-1", "post_alice@host", "alice@host_1"])
+def test_domain_of_one_label_may_be_joined_too(text: str) -> None:
+    """[OPS-004] A hyphen continues such a domain."""
+    person = Person("alice@host")
+
+    assert person.may_be_in(text) and not person.is_in(text)
+    assert not person.may_be_in("alice@host-1.example") and not person.may_be_in("malice@host")

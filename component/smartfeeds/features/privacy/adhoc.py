@@ -10,7 +10,7 @@ from smartfeeds.core.blocklist import ListKind
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.privacy.blocking import BlockList, GetBlockList, SetBlockList
-from smartfeeds.features.privacy.erasing import ErasePerson
+from smartfeeds.features.privacy.erasing import OF_ITEMS_LEFT, ErasePerson
 from smartfeeds.features.privacy.erasure_list import ErasureShown, GetErasure
 from smartfeeds.features.privacy.erasures import DELETE_NODES, KEEP_NODES, ErasureSettings
 from smartfeeds.service.pulls import written_bytes
@@ -105,9 +105,11 @@ async def _erasure(step: StepInput) -> CommandResult:
     jid = _JID.read(step)
     status = (await step.answer(GetErasure(step.actor, step.service, jid), ErasureShown)).status
     counts = ", ".join(f"{name} {count}" for name, count in sorted(status.job.counts.items()))
+    left = sum(status.job.counts[name] for name in OF_ITEMS_LEFT) + sum(status.job.left_texts.values())
     waiting = sum(follower.confirmed is False for follower in status.confirmations)
     notes = (
         CommandNote(f"The erasure of {jid} is in the phase {status.job.phase.value}. Counts: {counts or 'none'}."),
+        *((CommandNote(f"Items and texts that still have the address: {left}."),) if left else ()),
         CommandNote(f"Followers that have not received the deletions yet: {waiting}."),
     )
     # Those that wait come first, because a long list is cut.

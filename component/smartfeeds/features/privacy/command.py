@@ -7,7 +7,7 @@ Then it removes the bytes of deleted rows from the files of the database (`scrub
 import asyncio
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -24,12 +24,27 @@ from smartfeeds.core.blocklist import same_addresses
 from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.privacy import rows as privacy_rows
-from smartfeeds.features.privacy.erasing import ErasureStatus, begin_erasure, continue_erasure, erasure_status
-from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasureSettings
+from smartfeeds.features.privacy.erasing import (
+    ErasureStatus,
+    LeftItem,
+    begin_erasure,
+    continue_erasure,
+    erasure_status,
+    items_left,
+)
+from smartfeeds.features.privacy.erasures import (
+    DELETE_NODES,
+    LEFT_SHOWN,
+    Erasure,
+    ErasurePhase,
+    ErasureSettings,
+    LeftReason,
+)
 from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
 from smartfeeds.features.privacy.scrub import ScrubResult, scrub
+from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.base import OpenMode
+from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.store.lock import database_holder
 
 WAIT_S: Final = 30.0  # a running service sends deletions within seconds
@@ -39,8 +54,9 @@ _OUTSIDE: Final = (
     "Outside the database, and not erased: backups, logs, replicas and archived log segments of the database, the"
     " configuration file, copies at readers, and texts of others that mention the JID."
 )
+_TEXT_REASONS: Final = {"node.name": "the name of a node cannot change; delete the node if it is that of the person"}
 _SCRUBBED: Final = {
-    ScrubResult.CLEAN: "The database files have no byte of deleted rows.",
+    ScrubResult.CLEAN: "The bytes of deleted rows are removed from the database files.",
     ScrubResult.TOO_LARGE: (
         "The database is large and the service runs, so old bytes remain in free pages; stop the service and repeat"
         " the command."
@@ -49,7 +65,7 @@ _SCRUBBED: Final = {
 }
 _LOG: Final = "The write-ahead log, its archive and the replicas have old bytes until their segments are removed."
 _SCRUBBED_ON_POSTGRES: Final = {
-    ScrubResult.CLEAN: f"The tables of PostgreSQL have no byte of deleted rows. {_LOG}",
+    ScrubResult.CLEAN: f"The bytes of deleted rows are removed from the tables of PostgreSQL. {_LOG}",
     ScrubResult.TOO_LARGE: (
         "The database is large, so old bytes remain in its tables; run VACUUM (FULL, ANALYZE) when the service may stop"
         f" for it. {_LOG}"
@@ -125,7 +141,13 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     if not yes:
         click.confirm(f"Erase all data of {jid}? This cannot be undone.", abort=True)
     person, store = Person(jid), read_settings(config).store
-    had_data, job = run_offline(config, lambda service: _erase(service, person, settings, store), OpenMode.WRITE)
+    had_data, job, left = run_offline(config, lambda service: _erase(service, person, settings, store), OpenMode.WRITE)
+    if job.is_open and job.phase is ErasurePhase.NODES:
+        print_out(
+            f"The erasure of {jid} waits: the other owners of a node have left meanwhile. Repeat the command, which"
+            " names the node."
+        )
+        exit_failed_if(job)
     if job.is_open:
         print_out(
             f"The erasure of {jid} waits until followers have received the deletions. The service continues it. Repeat"
@@ -136,10 +158,22 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     print_out(f"{jid} is erased." if had_data else f"Nothing of {jid} was left to erase.")
     for name, count in sorted(job.counts.items()):
         print_out(f"{name}: {count}")
+    _print_left(job, left)
     print_out(_scrub(store))
     print_out(_OUTSIDE)
     print_out(f"Removed files of feeds leave {store.files_folder} at the next clean-up of the service.")
     _print_other_spellings(person)
+
+
+def _print_left(job: Erasure, left: Sequence[LeftItem]) -> None:
+    """Prints where the address still is, so that the operator can look at it."""
+    for item in left:
+        place = f"node {item.node}" if item.node else "a deleted node"
+        print_out(f"left: item {item.item_id} of {place}: {item.reason.value}")
+    if len(job.left) == LEFT_SHOWN:
+        print_out(f"left: the first {LEFT_SHOWN} items are listed; the counts have all")
+    for place, count in sorted(job.left_texts.items()):
+        print_out(f"left: {place}: {count}: {_TEXT_REASONS.get(place, LeftReason.JOINED.value)}")
 
 
 def _print_other_spellings(person: Person) -> None:
@@ -159,8 +193,8 @@ def _nodes(text: str) -> str:
 
 async def _erase(
     service: FeedService, person: Person, settings: ErasureSettings, store: StoreSettings
-) -> tuple[bool, Erasure]:
-    """Returns whether there was data to erase, and the job."""
+) -> tuple[bool, Erasure, list[LeftItem]]:
+    """Returns whether there was data to erase, the job, and the items that it has left."""
     former = await service.read(lambda tx, _: privacy_rows.erasure(tx, person))
     begun = await service.write(lambda tx, context: begin_erasure(tx, context, person, settings))
     until_s = time.monotonic() + WAIT_S
@@ -168,8 +202,13 @@ async def _erase(
         job = await service.write(partial(continue_erasure, jid=person.jid)) or begun
         if not job.is_open or time.monotonic() > until_s or not _is_served(store):
             counts = former.counts if former is not None else {}
-            return job.counts != counts or (former is not None and former.is_open), job
+            had_data = job.counts != counts or (former is not None and former.is_open)
+            return had_data, job, await service.read(partial(_items_left, job=job))
         await asyncio.sleep(_PAUSE_S)
+
+
+def _items_left(tx: ReadTx, _context: Context, job: Erasure) -> list[LeftItem]:
+    return items_left(tx, job)
 
 
 def _scrub(store: StoreSettings) -> str:
@@ -204,6 +243,7 @@ def status(jid: str, config: Path | None, *, as_json: bool) -> None:
     print_out(f"phase: {values['phase']}")
     for name, count in values["counts"].items():
         print_out(f"{name}: {count}")
+    _print_left(erasure.job, erasure.left)
     for row in values["nodes"]:
         print_out(f"node {row['node']}: erased up to key {row['key']}")
     for row in values["followers"]:
@@ -216,6 +256,8 @@ def _status_values(erasure: ErasureStatus) -> dict[str, Any]:
     return {
         "phase": erasure.job.phase.value,
         "counts": dict(sorted(erasure.job.counts.items())),
+        "left": [{"node": item.node, "item": item.item_id, "reason": item.reason.value} for item in erasure.left],
+        "left_texts": dict(sorted(erasure.job.left_texts.items())),
         "nodes": [{"node": erasure.node_names.get(no, ""), "key": key} for no, key in sorted(erasure.job.keys.items())],
         "followers": [
             {"node": confirmation.node, "follower": confirmation.consumer, "state": states[confirmation.confirmed]}

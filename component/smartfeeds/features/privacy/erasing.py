@@ -18,7 +18,15 @@ from smartfeeds.delivery.sweeps import Sweep
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.privacy import rows as privacy_rows
 from smartfeeds.features.privacy.erasing_items import belongs_to, erase_item, rename_erased, strip_item
-from smartfeeds.features.privacy.erasures import DELETE_NODES, Erasure, ErasurePhase, ErasureSettings, merged_settings
+from smartfeeds.features.privacy.erasures import (
+    DELETE_NODES,
+    LEFT_SHOWN,
+    Erasure,
+    ErasurePhase,
+    ErasureSettings,
+    LeftReason,
+    merged_settings,
+)
 from smartfeeds.service.context import Context
 from smartfeeds.service.item_writes import reap, retire
 from smartfeeds.service.requests import EmptyResult, Request
@@ -29,6 +37,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 # Items that one step looks at, and rows that it removes: 5 to 20 ms, during which other writes wait.
 ITEM_CHUNK = 200
 ROW_CHUNK = 500
+OF_ITEMS_LEFT = frozenset({"mentions", "joined-addresses"})  # counts of items that are looked at once more
 _NAMED = 1  # the place of a job in the phase FOLLOWERS that has seen rows which name the person
 
 ErasureSteps = Erasure | MoreSteps[Erasure]
@@ -44,12 +53,23 @@ class Confirmation:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftItem:
+    """An item that still has the address of the person, and why. `node` is empty if the node was deleted."""
+
+    node: str
+    item_id: str
+    reason: LeftReason
+
+
+@dataclass(frozen=True, slots=True)
 class ErasureStatus:
-    """A job with what is known of the followers. `node_names` are those of live nodes, by number."""
+    """A job with what is known of the followers, and of what is left. `node_names` are those of live nodes, by
+    number."""
 
     job: Erasure
     node_names: Mapping[int, str]
     confirmations: tuple[Confirmation, ...]
+    left: tuple[LeftItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +172,20 @@ def erasure_status(tx: ReadTx, context: Context, person: Person) -> ErasureStatu
         for node, address in part.unconfirmed(tx)
         if node in names.values()
     ]
-    return ErasureStatus(job, names, tuple(confirmations))
+    return ErasureStatus(job, names, tuple(confirmations), tuple(items_left(tx, job)))
+
+
+def items_left(tx: ReadTx, job: Erasure) -> list[LeftItem]:
+    """Returns the items that an erasure has left, without those that were removed since. The numbers of all are in the
+    counts."""
+    nodes: dict[int, str] = {}
+    items: list[LeftItem] = []
+    for node_no, item in privacy_rows.items_by_no(tx, job.left):
+        if node_no not in nodes:
+            node = tx.node_by_no(node_no)
+            nodes[node_no] = node.name if node is not None else ""
+        items.append(LeftItem(nodes[node_no], item.id, job.left[item.item_no]))
+    return items
 
 
 def _confirmations(tx: ReadTx, name: str, node_no: int, key_us: int) -> list[Confirmation]:
@@ -178,15 +211,23 @@ def _next_phase(job: Erasure) -> Erasure:
     return replace(job, phase=phases[phases.index(job.phase) + 1], place=0)
 
 
+def _back_to_nodes(job: Erasure) -> Erasure:
+    """Returns the job in its first phase: the other owners of a node have left, and nobody could manage the node."""
+    counts = Counter({name: number for name, number in job.counts.items() if name not in OF_ITEMS_LEFT})
+    return replace(job, phase=ErasurePhase.NODES, place=0, counts=counts, left={})
+
+
 # The phases. Each returns the job after the step, or None if it must wait.
 
 
-def _settle_node(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
+def _settle_node(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure | None:
     """Deletes or transfers the next node that only the person owns (OPS-024)."""
-    node = next(iter(sole_nodes(tx, person.jid)), None)
-    # Without a choice there was no such node when the job began (`begin_erasure`).
-    if node is None or not job.settings.nodes:
+    node = _locked_sole_node(tx, person.jid)
+    if node is None:
         return _next_phase(job)
+    if not job.settings.nodes:
+        # The other owners have left since the job began (`begin_erasure`): the operator decides about the node, too.
+        return None
     if job.settings.nodes == DELETE_NODES:
         retire(tx, context, node)
         return _counted(job, nodes_deleted=1)
@@ -196,6 +237,16 @@ def _settle_node(tx: WriteTx, context: Context, job: Erasure, person: Person) ->
     return _counted(job, nodes_transferred=1)
 
 
+def _locked_sole_node(tx: WriteTx, jid: str) -> Node | None:
+    """Returns the next live node that only this bare JID owns, locked: a publish of another process would otherwise get
+    a key above that of the event of the deletion, which its subscribers would then miss."""
+    for each in sole_nodes(tx, jid):
+        node = tx.lock_no(each.node_no)
+        if node is not None and any(node.node_no == again.node_no for again in sole_nodes(tx, jid)):
+            return node
+    return None
+
+
 def _remove_people(tx: WriteTx, context: Context, job: Erasure, person: Person) -> Erasure:
     """Removes the rows of the person: the subscriptions first, in chunks."""
     sub_nos = privacy_rows.subscription_nos(tx, person.jid, ROW_CHUNK)
@@ -203,6 +254,8 @@ def _remove_people(tx: WriteTx, context: Context, job: Erasure, person: Person) 
         tx.remove_subscription(sub_no)
     if sub_nos:
         return _counted(job, subscriptions=len(sub_nos))
+    if sole_nodes(tx, person.jid):
+        return _back_to_nodes(job)
     return _next_phase(_remove_records(tx, context, job, person))
 
 
@@ -239,9 +292,11 @@ def _erase_items(tx: WriteTx, context: Context, job: Erasure, person: Person) ->
         if node is None or node.state is NodeState.DELETED:
             continue
         changed = None
-        names = person.is_in(f"{item.id} {item.sync_id}")
+        ids = f"{item.id} {item.sync_id}"
+        names = person.is_in(ids)
         if belongs_to(context, node, item, person):
             changed = erase_item(tx, context, node, item, person)
+            names = person.may_be_in(ids)
             job = _counted(job, items_erased=1)
         elif item.item_no in indexed or person.is_in(item.sync or b""):
             changed = strip_item(tx, context, node, item, person, indexed=item.item_no in indexed)
@@ -252,8 +307,16 @@ def _erase_items(tx: WriteTx, context: Context, job: Erasure, person: Person) ->
         if names and deleted:
             job = _counted(job, ids=1)
         elif not deleted and (names or person.is_in(item.payload)):
-            job = _counted(job, mentions=1)
+            job = _with_left(_counted(job, mentions=1), item, LeftReason.MENTION)
+        elif person.may_be_in(ids) or (not deleted and person.may_be_in(item.payload)):
+            job = _with_left(_counted(job, joined_addresses=1), item, LeftReason.JOINED)
     return replace(job, place=entries[-1][1].item_no)
+
+
+def _with_left(job: Erasure, item: Item, reason: LeftReason) -> Erasure:
+    if len(job.left) >= LEFT_SHOWN:
+        return job
+    return replace(job, left={**job.left, item.item_no: reason})
 
 
 def _locked_items(tx: WriteTx, after_no: int) -> Sequence[tuple[int, Item]]:
@@ -320,6 +383,8 @@ def _replace_texts(tx: WriteTx, context: Context, job: Erasure, person: Person) 
             rename_erased(tx, context, node, item, person)
     if entries:
         return replace(job, place=entries[-1][1].item_no)
+    if sole_nodes(tx, person.jid):
+        return _back_to_nodes(job)
     rows = privacy_rows.mention_rows(tx, context.hooks.personal_data, person)
     for row in rows:
         if row.table.name == "subscription":
@@ -330,6 +395,7 @@ def _replace_texts(tx: WriteTx, context: Context, job: Erasure, person: Person) 
     )
     job = _counted(_remove_records(tx, context, job, person), rows=len(rows), texts=texts)
     _hide_blocks(tx, job, person)
+    job = replace(job, left_texts=privacy_rows.texts_left(tx, context.hooks.personal_data, person))
     settings = replace(job.settings, nodes="")
     return replace(job, jid="", settings=settings, phase=ErasurePhase.DONE, place=0, ended_us=context.now_us)
 

@@ -1,6 +1,9 @@
 """Erases a person from items: their own become tombstones that win everywhere, others lose the name in their history.
 
 `sync.erasure` defines the marks. The keys of changed items grow, so that every follower receives the change.
+
+Ids of items of the person name it also where the address is joined to other text, as in `post_bob@example.org`. In ids
+of others this may be another address, so it stays (`Person.may_be_in`).
 """
 
 from smartfeeds.core.model import Item, Node, NodeKind
@@ -11,7 +14,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.item_writes import ItemState, next_key, write_state
 from smartfeeds.service.syncing import endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
-from smartfeeds.sync.erasure import erased_version, without_author
+from smartfeeds.sync.erasure import erased_version, is_erased, without_author
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import Dialect, in_order
 from smartfeeds.sync.record import Edit, Version
@@ -40,8 +43,8 @@ def erase_item(tx: WriteTx, context: Context, node: Node, item: Item, person: Pe
     shared = read_shared(context, node, item)
     version = without_author(shared.version, person.is_endpoint, service)
     atom_id, _ = id_and_updated(item.payload)
-    former = b"" if person.is_in(atom_id or item.id) else item.payload
-    item_id = erased_id(node, item) if person.is_in(item.id) else item.id
+    former = b"" if person.may_be_in(atom_id or item.id) else item.payload
+    item_id = erased_id(node, item) if person.may_be_in(item.id) else item.id
     payload = remains(item_id, next_key(node.last_modified_us, context.now_us), former)
     erased = erased_version(version, Edit(context.now_us, service), payload)
     state = state_of(shared, erased, notify=node.options.notify_retract)
@@ -49,7 +52,7 @@ def erase_item(tx: WriteTx, context: Context, node: Node, item: Item, person: Pe
 
 
 def _erase_generic(tx: WriteTx, context: Context, node: Node, item: Item, person: Person) -> Item:
-    item_id = erased_id(node, item) if person.is_in(item.id) else item.id
+    item_id = erased_id(node, item) if person.may_be_in(item.id) else item.id
     payload = tombstone(item_id, next_key(node.last_modified_us, context.now_us), b"")
     notify = node.options.notify_retract
     stored = _store(tx, context, node, item, ItemState(payload, deleted=True, notify=notify), NOBODY)
@@ -96,18 +99,30 @@ def _stripped(context: Context, dialect: Dialect, version: Version, person: Pers
 
 def rename_erased(tx: WriteTx, context: Context, node: Node, item: Item, person: Person) -> bool:
     """Replaces the ids of a tombstone that name a person (OPS-022). Returns False if they name nobody."""
-    if not item.deleted or not person.is_in(f"{item.id} {item.sync_id}"):
+    ids = f"{item.id} {item.sync_id}"
+    if not item.deleted or not person.may_be_in(ids):
         return False
-    item_id = erased_id(node, item) if person.is_in(item.id) else item.id
+    names = person.may_be_in if _erased_here(context, node, item) else person.is_in
+    if not names(ids):
+        return False
+    item_id = erased_id(node, item) if names(item.id) else item.id
     if node.kind is not NodeKind.FEED:
         tx.rename_item(node.node_no, item.item_no, item_id, "")
         return True
     shared = read_shared(context, node, item)
-    sync_id = item_id if person.is_in(shared.version.sync_id) else shared.version.sync_id
+    sync_id = item_id if names(shared.version.sync_id) else shared.version.sync_id
     state = state_of(shared, shared.version._replace(sync_id=sync_id))
     tx.rename_item(node.node_no, item.item_no, item_id, "" if sync_id == item_id else sync_id)
     tx.replace_content(item.item_no, state.payload, state.sync)
     return True
+
+
+def _erased_here(context: Context, node: Node, item: Item) -> bool:
+    """Returns whether an erasure of this service has made a tombstone: nobody knows any more whose item it was."""
+    if item.publisher != NOBODY or node.kind is not NodeKind.FEED:
+        return item.publisher == NOBODY
+    version = read_shared(context, node, item).version
+    return is_erased(version) and version.top.by == endpoint(context.policy.domain, "")
 
 
 def erased_id(node: Node, item: Item) -> str:

@@ -12,6 +12,14 @@ from smartfeeds.json_form import JsonForm
 
 KEEP_NODES: Final = ""
 DELETE_NODES: Final = "delete"
+LEFT_SHOWN: Final = 100  # items that a report names
+
+
+class LeftReason(Enum):
+    """The reason why an item still has the address."""
+
+    MENTION = "an item of somebody else names the person"
+    JOINED = "the address is joined to other text, and may be that of somebody else"
 
 
 class ErasurePhase(Enum):
@@ -52,6 +60,9 @@ def merged_settings(former: ErasureSettings, later: ErasureSettings) -> ErasureS
 class Erasure:
     """A job. `jid` is empty after the end. `counts` are numbers of rows by kind, `keys` the newest erasing key in
     microseconds by the number of the node.
+
+    `left` are items that still have the address, by their numbers, `LEFT_SHOWN` at most; the counts have all. The
+    report has no ids, because it stays in the store. `left_texts` are numbers of other texts, by table and column.
     """
 
     digest: bytes
@@ -63,6 +74,8 @@ class Erasure:
     ended_us: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
     keys: dict[int, int] = field(default_factory=dict)
+    left: dict[int, LeftReason] = field(default_factory=dict)
+    left_texts: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:

@@ -4,7 +4,7 @@ The columns with personal data come from the kernel and the features (`PersonalD
 reads whole tables: SQL narrows it down, and `Person` decides.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from smartfeeds.core.blocklist import ListKind
@@ -75,6 +75,17 @@ def items_after(tx: ReadTx, item_no: int, limit: int) -> list[ItemOfNode]:
     return [ItemOfNode(row[0], item) for row, item in zip(rows, to_items([row[1:] for row in rows]), strict=True)]
 
 
+def items_by_no(tx: ReadTx, numbers: Collection[int]) -> list[ItemOfNode]:
+    """Returns the items of these numbers that are there, by number."""
+    if not numbers:
+        return []
+    marks = ", ".join("?" * len(numbers))
+    rows = tx.db.rows(
+        f"SELECT node_no, {ITEM_ROW} FROM item WHERE item_no IN ({marks}) ORDER BY item_no", tuple(numbers)
+    )
+    return [ItemOfNode(row[0], item) for row, item in zip(rows, to_items([row[1:] for row in rows]), strict=True)]
+
+
 def published_before(tx: ReadTx, person: Person, first_no: int, last_no: int) -> set[int]:
     """Returns the numbers of the items in a range that the filter index knows as the person's, also in past
     versions.
@@ -95,6 +106,17 @@ def person_rows(tx: ReadTx, data: PersonalData, person: Person) -> list[PersonRo
     return [row for row in _rows_with(tx, data, JidUse.ROW, person) if person.has_address(row.text)]
 
 
+def texts_left(tx: ReadTx, data: PersonalData, person: Person) -> dict[str, int]:
+    """Returns the numbers of texts that still have the address of a person after an erasure, by table and column: names
+    of nodes, and texts in which it may be the address of somebody else. The cost grows with the tables."""
+    columns = [*data.columns_for(JidUse.MENTION), *data.columns_for(JidUse.TEXT), (data.tables["node"], "name")]
+    counts = {
+        f"{table.name}.{column}": len(_naming(tx, person.may_be_in, person.hint, table, column))
+        for table, column in columns
+    }
+    return {place: count for place, count in counts.items() if count}
+
+
 def mention_rows(tx: ReadTx, data: PersonalData, person: Person) -> list[PersonRow]:
     """Returns the rows that are removed because they name a person (`JidUse.MENTION`). The cost grows with the
     tables.
@@ -108,17 +130,21 @@ def text_rows(tx: ReadTx, data: PersonalData, person: Person) -> list[PersonRow]
 
 
 def _rows_with(tx: ReadTx, data: PersonalData, use: JidUse, person: Person) -> list[PersonRow]:
-    return [row for table, column in data.columns_for(use) for row in _naming(tx, person, table, column)]
+    return [
+        row for table, column in data.columns_for(use) for row in _naming(tx, person.is_in, person.hint, table, column)
+    ]
 
 
-def _naming(tx: ReadTx, person: Person, table: PersonalTable, column: str) -> list[PersonRow]:
+def _naming(
+    tx: ReadTx, names: Callable[[str | bytes], bool], hint: str, table: PersonalTable, column: str
+) -> list[PersonRow]:
     width = table.key.count(",") + 1  # `key` is a list of columns, as SQL writes it
     params: Row = ()
     statement = f"SELECT {table.key}, {column} FROM {table.name}"
-    if person.hint and (table.name, column) not in _BYTES:
-        statement, params = f"{statement} WHERE lower({column}) LIKE ?", (f"%{_like(person.hint)}%",)
+    if hint and (table.name, column) not in _BYTES:
+        statement, params = f"{statement} WHERE lower({column}) LIKE ?", (f"%{_like(hint)}%",)
     rows = tx.db.rows(statement, params)
-    return [PersonRow(table, column, row[:width], row[width]) for row in rows if person.is_in(row[width])]
+    return [PersonRow(table, column, row[:width], row[width]) for row in rows if names(row[width])]
 
 
 def _like(text: str) -> str:

@@ -270,7 +270,7 @@ async def test_many_requests_at_once_get_one_answer_each(component: Component) -
         "<iq type='result' id='r3' {}/>",
         f"<message type='error' id='r4' {{}}>{GONE}</message>",
         f"<message type='error' id='99.1' {{}}>{GONE}</message>",
-        "<message type='normal' id='r5' {}><body>hello</body></message>",
+        "<message type='normal' id='r5' {}><body>hello</body><x xmlns='urn:example:x'/></message>",
         "<message type='headline' id='r6' {}/>",
         "<presence {}/>",
         "<presence type='subscribe' {}/>",

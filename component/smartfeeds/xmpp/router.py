@@ -54,7 +54,7 @@ from smartfeeds.xmpp.parsing import COMPONENT_NS, ITEM_TOO_LARGE
 from smartfeeds.xmpp.service_queries import service_readers
 from smartfeeds.xmpp.side import Reader, Response, ResponseEncoder, XmppSide, body_only
 from smartfeeds.xmpp.stanza_errors import encode_error, error_condition
-from smartfeeds.xmpp.stanza_side import ANY_TYPE, StanzaReader, StanzaSide
+from smartfeeds.xmpp.stanza_side import ANY_TYPE, NO_OTHER, StanzaReader, StanzaSide
 from smartfeeds.xmpp.turns import StanzaWork
 
 log = structlog.get_logger()
@@ -440,7 +440,7 @@ class StanzaRouter:
     def _on_message(self, element: Element) -> bool | StanzaWork:
         kind = element.get("type", "normal")
         kinds = (kind,) if kind == "error" else (kind, ANY_TYPE)
-        keys = ((each, child.tag) for child in element for each in kinds)
+        keys = (*((each, child.tag) for child in element for each in kinds), (kind, NO_OTHER))
         handler = next((self._messages[key] for key in keys if key in self._messages), None)
         if handler is not None:
             return handler(element)

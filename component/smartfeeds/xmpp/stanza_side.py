@@ -14,6 +14,7 @@ from smartfeeds.xmpp.elements import Element
 
 BOT = ("client", "bot")  # the identity of a service that answers chat
 ANY_TYPE = ""  # in the tables of messages: a message of any type but `error`
+NO_OTHER = ""  # in the tables of messages, as the tag of a child: a message without a child that has a reader
 
 # Parameters: the stanza, its sender, our address that it was sent to. Returns the request to start, or None if the
 # stanza requires none.
@@ -51,12 +52,13 @@ class RoomMemberships(Protocol):
 class StanzaSide:
     """The tables of a running part.
 
-    `messages` read messages by their type and the tag of a child; the first child with a reader decides. Those of
-    `personal_messages` count only from a person: a room does not prove who wrote. `errors` are asked in order about a
-    message of type `error` that is in no table. `room_presence` are asked in order for presence of rooms, and if none
-    of them starts a request, all of `presence` are asked. `handlers` answer requests that the service does not answer
-    itself, and `operations` name them in metrics. Notifications of a bare JID for which one of `follows` returns True
-    go to the listeners of the link. `features` and `identities` are those of disco#info of the service.
+    `messages` read messages by their type and the tag of a child; the first child with a reader decides, and that
+    of `NO_OTHER` reads what is left of its type. Those of `personal_messages` count only from a person: a room does
+    not prove who wrote. `errors` are asked in order about a message of type `error` that is in no table.
+    `room_presence` are asked in order for presence of rooms, and if none of them starts a request, all of
+    `presence` are asked. `handlers` answer requests that the service does not answer itself, and `operations` name
+    them in metrics. Notifications of a bare JID for which one of `follows` returns True go to the listeners of the
+    link. `features` and `identities` are those of disco#info of the service.
     """
 
     messages: StanzaReaders = field(default_factory=dict)

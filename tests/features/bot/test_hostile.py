@@ -19,14 +19,13 @@ MUC_USER = "<x xmlns='http://jabber.org/protocol/muc#user'/>"
     [
         (BOB, "", "error"),
         (BOB, "", "headline"),
-        (BOB, "", "normal"),
         (BOB, DELAY, "chat"),
         ("room@rooms.example.org/Bob", MUC_USER, "chat"),
         ("room@rooms.example.org/Bob", "", "groupchat"),
         ("example.org", "", "chat"),
         (f"other@{DOMAIN}", "", "chat"),
     ],
-    ids=["error", "headline", "normal", "history", "private", "room", "server", "itself"],
+    ids=["error", "headline", "history", "private", "room", "server", "itself"],
 )
 async def test_message_without_an_answer(component: Component, sender: str, inner: str, kind: str) -> None:
     assert await send(component, sender, "help", inner, type=kind) == []

@@ -68,7 +68,9 @@ async def test_command_that_cannot_be_followed(blogs: Component, command: str, a
 async def test_others_see_the_outline_and_move_nothing(blogs: Component) -> None:
     code = (await codes(blogs))["Bob"]
     assert "- News" in (await write(blogs, BOB, "outline blogs"))[0]
-    assert await write(blogs, BOB, f"move blogs {code} up") == ["You may not do that."]
+    assert await write(blogs, BOB, f"move blogs {code} up") == [
+        "You may not do that. To write in blogs, ask its owner: alice@example.org"
+    ]
 
 
 async def test_long_outline_is_cut_and_empty_one_said(component: Component) -> None:

@@ -24,9 +24,10 @@ from smartfeeds.errors import StoreError
 from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.approvals import explain
 from smartfeeds.features.bot.chat import ChatSettings
-from smartfeeds.features.bot.commands import COMMANDS, by_word, run_command, unknown_command
+from smartfeeds.features.bot.commands import COMMANDS, by_word, run_command
 from smartfeeds.features.bot.conversation import Conversation, Tools
 from smartfeeds.features.bot.delivery import ChatSender, Reachability, parse_message_id
+from smartfeeds.features.bot.refusals import encrypted_message, unknown_command
 from smartfeeds.features.bot.render import Links
 from smartfeeds.features.bot.room_letters import OtherProcesses
 from smartfeeds.features.bot.rooms import PASSWORD, Requester, RoomEvents, Rooms
@@ -56,7 +57,7 @@ BURST = 20  # messages that one person may send at once
 DOMAIN_SHARE = 100
 # Answers to unknown words: a person makes few such mistakes, a program that answers the bot makes nothing else.
 UNKNOWN = Rate(per_s=1 / 300, burst=5)
-_FAULT = N_("The service failed. Its log has the details.")
+_FAULT = N_("That did not work, because of a fault of this service. If it happens again, tell its operator.")
 _UNAVAILABLE = N_("The service is not available now. Try again later.")
 
 
@@ -154,6 +155,11 @@ class Bot:
         conversation = await (self._in_room(message) if in_room else self._with_person(message))
         if conversation is None:
             return
+        if message.encryption:
+            # Another program may answer each answer, so the rate is that of words that are no commands.
+            if self._unknown.admit(message.actor):
+                self._answer(conversation, encrypted_message(conversation))
+            return
         try:
             answer = await run_command(conversation)
         except Exception as error:
@@ -162,7 +168,7 @@ class Bot:
             self._answer(conversation, ChatReply(conversation.say(text)))
             raise
         if answer is None and self._unknown.admit(message.actor):
-            answer = unknown_command(conversation)
+            answer = await unknown_command(conversation)
         # In a room, people reply to items without a thought of the bot. It then speaks only of what it did.
         if answer is not None and answer.text and (conversation.addressed or answer.done):
             self._answer(conversation, answer)
@@ -230,7 +236,7 @@ class Bot:
         """The conversation; None for a message to the bot alone from the address of a room that it stays in."""
         row = await self._service.read(lambda tx, _context: rows.chat(tx, str(actor)), turn=str(actor))
         # The room may still show the bot after a restart, when the bot has not entered again.
-        if row is not None and row.room and message.kind == "chat":
+        if row is not None and row.room and message.kind != "groupchat":
             return None
         settings = row.settings if row is not None else ChatSettings()
         # The choice of a person comes first, because most servers and clients send the language of their set-up.

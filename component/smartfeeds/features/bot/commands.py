@@ -8,15 +8,37 @@ from collections.abc import Iterable, Mapping
 
 from smartfeeds.chat.commands import ChatCommand, ChatReply, CommandRights, RefusalError, UsageError
 from smartfeeds.chat.grammar import split_command
-from smartfeeds.core.text import cut
 from smartfeeds.errors import FeedError
 from smartfeeds.features.bot import approvals, following, news, outlines, posting, reading, usages
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import parse_message_id
+from smartfeeds.features.bot.refusals import refusal
 from smartfeeds.texts import N_
 
-WORD_CHARACTERS = 40  # of a word that an answer repeats
 _GREETINGS = frozenset({"", "hi", "hello", "hallo", "hey", "?", "start"})
+
+
+async def greet(c: Conversation) -> ChatReply:
+    """Answers a greeting in three lines: what the bot does, the first steps, and where the rest is."""
+    first = c.say("I deliver feeds by chat. What is new in a blog or a feed arrives here.")
+    to_list, to_subscribe, to_help = (c.command(usage) for usage in (usages.LIST, usages.SUBSCRIBE, usages.HELP))
+    follow = c.tools.commands.get("follow")  # blogs of other servers are a feature of their own
+    if follow is None:
+        steps = c.say(
+            "Write {list} to see the feeds here, and {subscribe} FEED to get one.",
+            list=to_list,
+            subscribe=to_subscribe,
+        )
+    else:
+        steps = c.say(
+            "Write {list} to see the feeds here, {subscribe} FEED to get one, or {follow} ADDRESS to get a blog of the "
+            "web.",
+            list=to_list,
+            subscribe=to_subscribe,
+            follow=c.command(follow.usage),
+        )
+    last = c.say("Write {help} to see all that I can do.", help=to_help)
+    return ChatReply("\n".join((first, steps, last)), (c.offer(usages.LIST), c.offer(usages.HELP)))
 
 
 async def explain_commands(c: Conversation, rest: str) -> ChatReply:
@@ -210,7 +232,9 @@ async def run_command(c: Conversation) -> ChatReply | None:
     except RefusalError as error:
         return ChatReply(str(error), done=False)
     word, rest = split_command(c.message.text)
-    command = c.tools.commands.get("help" if word in _GREETINGS else word)
+    if word in _GREETINGS:
+        return await greet(c)
+    command = c.tools.commands.get(word)
     if command is None:
         return None
     if command.rights is CommandRights.ROOM and not c.may_change:
@@ -218,19 +242,9 @@ async def run_command(c: Conversation) -> ChatReply | None:
     try:
         return await command.run(c.by_author() if command.rights is CommandRights.AUTHOR else c, rest)
     except FeedError as error:
-        return ChatReply(c.error(error))
+        return await refusal(c, command, rest, error)
     except RefusalError as error:
         return ChatReply(str(error))
     except UsageError as error:
         reason = f"{error}\n" if str(error) else ""
         return ChatReply(f"{reason}{c.say('Write: {usage}', usage=c.say(command.usage))}")
-
-
-def unknown_command(c: Conversation) -> ChatReply:
-    """The answer to a message that is no command."""
-    if c.message.reply_to:
-        return ChatReply(c.say(posting.NO_ITEM))
-    word = cut(split_command(c.message.text).word, WORD_CHARACTERS)
-    return ChatReply(
-        c.say("I do not know “{word}”. Write help to see what I can do.", word=word), (c.offer(usages.HELP),)
-    )

@@ -33,7 +33,9 @@ T = TypeVar("T")
 # The service explains its errors in English. Other languages have a text for each condition.
 _ERRORS: Mapping[Condition, str] = {
     Condition.FORBIDDEN: N_("You may not do that."),
-    Condition.CLOSED_NODE: N_("This feed is closed to you."),
+    Condition.CLOSED_NODE: N_(
+        "This feed is closed to you. Only its members may read it; to become one, ask its owner."
+    ),
     Condition.NOT_SUBSCRIBED_READER: N_(
         "Only approved subscribers may read this feed. To ask its owner: subscribe FEED"
     ),

@@ -12,6 +12,7 @@ from smartfeeds.chat.grammar import READ_CHARACTERS, arguments, view_name
 from smartfeeds.core.filters import MAX_QUERY_WORDS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node, Subscription, SubscriptionState
+from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import cut, words
 from smartfeeds.errors import Condition, FeedError
@@ -81,6 +82,9 @@ async def show(c: Conversation, rest: str) -> ChatReply:
     info = await c.ask(GetNodeInfo(c.actor, c.service, name), NodeInfo)
     node = info.node
     lines = [feed_name(node), cut(node.options.description, TEXT_CHARACTERS)]
+    if not info.readable and node.options.access_model is AccessModel.WHITELIST:
+        lines.append(closed_text(c, node))
+        return ChatReply("\n".join(line for line in lines if line))
     if not info.readable:
         lines.append(
             c.say("You may not read this feed. To ask its owner: {command}", command=c.command(SUBSCRIBE, name))
@@ -94,6 +98,18 @@ async def show(c: Conversation, rest: str) -> ChatReply:
         else [c.say("The feed has no items yet.") if not filters else c.say("No item matches.")]
     )
     return ChatReply("\n".join(line for line in lines if line), (c.offer(SUBSCRIBE, name),))
+
+
+def closed_text(c: Conversation, node: Node | None) -> str:
+    """Returns what users hear of a feed that is closed to them, with whom to ask: the contact that its owner has
+    named. `node` has what they may know."""
+    contact = next(iter(node.options.contact), "") if node is not None else ""
+    if contact:
+        return c.say(
+            "This feed is closed to you. Only its members may read it; to become one, ask {person}",
+            person=cut(contact, NAME_CHARACTERS),
+        )
+    return c.say("This feed is closed to you. Only its members may read it; to become one, ask its owner.")
 
 
 async def latest(c: Conversation, rest: str) -> ChatReply:

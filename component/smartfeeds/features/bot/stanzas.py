@@ -1,22 +1,23 @@
 """The stanzas of chat: messages to the bot and from it, and the stanzas of rooms.
 
 Implements RFC 6121 section 5, XEP-0045 (rooms), XEP-0184 (receipts), XEP-0249 (invitations), XEP-0308 (corrections),
-XEP-0439 (quick responses), XEP-0444 (reactions) and XEP-0461 (replies). `bot/` decides what the stanzas mean.
+XEP-0380 (encryption), XEP-0439 (quick responses), XEP-0444 (reactions) and XEP-0461 (replies). `bot/` decides what the
+stanzas mean.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.text import FORBIDDEN, attribute, escape
+from smartfeeds.core.text import FORBIDDEN, attribute, cut, escape
 from smartfeeds.service.requests import Request
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.stanza_errors import error_condition
-from smartfeeds.xmpp.stanza_side import ANY_TYPE, StanzaReaders
+from smartfeeds.xmpp.stanza_side import ANY_TYPE, NO_OTHER, StanzaReaders
 
-MessageKind = Literal["chat", "groupchat"]
+MessageKind = Literal["chat", "groupchat", "normal"]
 
 _BODY = ns.tag(COMPONENT_NS, "body")
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -34,6 +35,34 @@ _MUC_USER_X = ns.tag(ns.MUC_USER, "x")
 _INVITE, _PASSWORD, _ITEM, _STATUS, _DESTROY = (
     ns.tag(ns.MUC_USER, name) for name in ("invite", "password", "item", "status", "destroy")
 )
+# The elements with an encrypted text, and the names of the encryptions for people.
+_ENCRYPTED = {
+    ns.tag(ns.OMEMO_LEGACY, "encrypted"): "OMEMO",
+    ns.tag(ns.OMEMO_1, "encrypted"): "OMEMO",
+    ns.tag(ns.OMEMO_2, "encrypted"): "OMEMO",
+    ns.tag(ns.OPENPGP, "openpgp"): "OpenPGP",
+    ns.tag(ns.OPENPGP_LEGACY, "x"): "OpenPGP",
+}
+_ENCRYPTION = ns.tag(ns.ENCRYPTION, "encryption")
+_ENCRYPTIONS = {
+    **{tag[1:].partition("}")[0]: name for tag, name in _ENCRYPTED.items()},
+    ns.OTR: "OTR",
+}
+_OTR = "?OTR"  # begins every message of OTR
+_ENCRYPTION_CHARACTERS = 40  # of a name that the sender has chosen
+# What a message of type normal may have beside its text. A form, an event or an announcement of a service has more, and
+# expects no answer in words.
+_SIMPLE = frozenset(
+    (
+        *(ns.tag(COMPONENT_NS, name) for name in ("body", "subject", "thread")),
+        *_ENCRYPTED,
+        *(_ENCRYPTION, _FALLBACK, _REPLY, _REPLACE, _RECEIPT_REQUEST, _STANZA_ID),
+        *(ns.tag(ns.CHAT_STATES, name) for name in ("active", "composing", "paused", "inactive", "gone")),
+        *(ns.tag(ns.HINTS, name) for name in ("store", "no-store", "no-permanent-store", "no-copy")),
+        *(ns.tag(ns.STANZA_IDS, "origin-id"), ns.tag(ns.MARKERS, "markable"), ns.tag(ns.NICK, "nick")),
+        ns.tag(ns.XHTML_IM, "html"),
+    )
+)
 _ID_CHARACTERS = 512  # a longer id is not repeated in a receipt
 _REACTIONS_READ = 8  # of a message: people choose a few, and `posting.react` only searches them for a like
 HISTORY = 50  # messages that a room repeats when the bot enters
@@ -47,6 +76,7 @@ class ChatMessage(Request):
     if there is none. `reactions` are those to the message `reacts_to`; none means that all were removed. `private` is
     set if the message came to one person through a room. In a room, replies and reactions refer to `stanza_id`, the id
     that the room gives a message (XEP-0359), and `history` is set if the message was sent before the bot entered.
+    `encryption` names the encryption of a message that only its sender could read; it has no `text`.
     """
 
     kind: MessageKind
@@ -61,6 +91,7 @@ class ChatMessage(Request):
     private: bool = False
     stanza_id: str = ""
     history: bool = False
+    encryption: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +129,25 @@ class MessageError(Request):
 
 
 def read_message(element: Element, sender: Jid, address: str) -> ChatMessage | None:
-    """Returns a message of type chat or groupchat.
+    """Returns a message of type chat, groupchat or normal.
 
     None for a message without content, and for one that waited while the service was away (XEP-0203).
     """
+    kind = _kind_of(element)
     history = element.find(_DELAY) is not None
-    if history and element.get("type") != "groupchat":
+    if history and kind != "groupchat":
         return None
     reactions = element.find(_REACTIONS)
-    text = "" if reactions is not None else _text_of(element)
-    if reactions is None and not text.strip():
+    encryption = _encryption_of(element)
+    text = "" if reactions is not None or encryption else _text_of(element)
+    if encryption and (kind == "groupchat" or not _has_encrypted_text(element)):
+        return None
+    if reactions is None and not encryption and not text.strip():
         return None
     return ChatMessage(
         sender,
         address,
-        "groupchat" if element.get("type") == "groupchat" else "chat",
+        kind,
         element.get("id") or "",
         text,
         element.get(_LANG) or "",
@@ -127,7 +162,41 @@ def read_message(element: Element, sender: Jid, address: str) -> ChatMessage | N
         # Anybody may write an id in the name of others (XEP-0359 section 6).
         next((_id_of(child) for child in element.iterfind(_STANZA_ID) if child.get("by") == sender.bare_text), ""),
         history,
+        encryption,
     )
+
+
+def read_simple_message(element: Element, sender: Jid, address: str) -> ChatMessage | None:
+    """Returns a message of type normal, which some clients send in place of type chat; None for one that is more than a
+    text."""
+    simple = all(child.tag in _SIMPLE for child in element)
+    return read_message(element, sender, address) if simple else None
+
+
+def _kind_of(element: Element) -> MessageKind:
+    kind = element.get("type")
+    return "chat" if kind == "chat" else "groupchat" if kind == "groupchat" else "normal"
+
+
+def _encryption_of(element: Element) -> str:
+    """Returns the name of the encryption of a message, an empty text if it is not encrypted.
+
+    Clients add a text for readers that know no encryption, so a body says nothing (XEP-0380 section 3).
+    """
+    for child in element:
+        if child.tag in _ENCRYPTED:
+            return _ENCRYPTED[child.tag]
+    mark = element.find(_ENCRYPTION)
+    if mark is not None:
+        name = _ENCRYPTIONS.get(mark.get("namespace") or "") or mark.get("name") or mark.get("namespace") or ""
+        return cut(name, _ENCRYPTION_CHARACTERS) or "?"
+    return "OTR" if (element.findtext(_BODY) or "").startswith(_OTR) else ""
+
+
+def _has_encrypted_text(element: Element) -> bool:
+    """Returns whether a person wrote an encrypted message. Clients send keys of OMEMO on their own, without a text."""
+    omemo = [child for child in element if _ENCRYPTED.get(child.tag) == "OMEMO"]
+    return not omemo or any(part.tag.endswith("}payload") for child in omemo for part in child)
 
 
 def _id_of(element: Element | None) -> str:
@@ -204,6 +273,8 @@ MESSAGES: StanzaReaders = {
     ("groupchat", _BODY): read_message,
     ("chat", _REACTIONS): read_message,
     ("groupchat", _REACTIONS): read_message,
+    ("normal", NO_OTHER): read_simple_message,
+    **{("chat", tag): read_message for tag in _ENCRYPTED},
     (ANY_TYPE, _CONFERENCE_X): read_direct_invitation,
     (ANY_TYPE, _MUC_USER_X): read_mediated_invitation,
 }
@@ -263,7 +334,7 @@ def encode_receipt(message: ChatMessage) -> bytes:
         return b""
     received = f"<received xmlns='{ns.RECEIPTS}' id='{attribute(message.message_id)}'/>"
     addresses = f"from='{attribute(message.service)}' to='{attribute(str(message.actor))}'"
-    return f"<message {addresses} type='chat'>{received}</message>".encode()
+    return f"<message {addresses} type='{message.kind}'>{received}</message>".encode()
 
 
 def encode_contact_request(sender: str, user: str, name: str) -> bytes:

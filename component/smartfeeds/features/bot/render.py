@@ -1,4 +1,5 @@
-"""An item as plain text: its title, its author, its first lines, and a link to the whole."""
+"""An item as plain text: its title, its author, its first lines, and links to the whole: to the original, and to the
+page here."""
 
 from dataclasses import dataclass
 
@@ -21,16 +22,16 @@ class Links:
     domain: str
     http_base_url: str = ""
 
-    def of_item(self, node: Node, item_id: str, alternate: str = "") -> str:
-        """Returns the address of an item: of its page, else of the page that it names itself, else its XMPP address.
+    def of_item(self, node: Node, item_id: str, alternate: str = "") -> tuple[str, ...]:
+        """Returns the addresses of an item: the page that it names itself, such as that of the blog, then its page
+        here; without both its XMPP address.
 
         Only the items of an open node have a page that everybody can read.
         """
+        links = [alternate] if alternate.startswith(("https://", "http://")) else []
         if self.http_base_url and node.options.access_model is AccessModel.OPEN:
-            return f"{self.http_base_url}{entry_path(node.name, item_id)}"
-        if alternate.startswith(("https://", "http://")):
-            return alternate
-        return xmpp_uri(self.domain, node.name, item_id)
+            links.append(f"{self.http_base_url}{entry_path(node.name, item_id)}")
+        return tuple(dict.fromkeys(links)) or (xmpp_uri(self.domain, node.name, item_id),)
 
     def lasting(self, node: str, item_id: str) -> str:
         """Returns the address by which this service finds an item, whoever may read it: of its page, else its XMPP
@@ -69,7 +70,7 @@ def render_item(texts: Texts, links: Links, node: Node, item: Item, *, edited: b
         headline,
         about,
         excerpt if title else "",
-        cut(links.of_item(node, item.id, entry.alternate), LINK_CHARACTERS),
+        *(cut(link, LINK_CHARACTERS) for link in links.of_item(node, item.id, entry.alternate)),
     ]
     return "\n".join(line for line in lines if line)
 
@@ -87,7 +88,7 @@ def render_line(links: Links, node: Node, item: Item) -> str:
     body = next(
         (text.plain for text in (entry.title, entry.summary, entry.content) if text is not None and text.plain), ""
     )
-    link = cut(links.of_item(node, item.id, entry.alternate), LINK_CHARACTERS)
+    link = cut(links.of_item(node, item.id, entry.alternate)[0], LINK_CHARACTERS)
     return f"- {cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)}\n  {link}"
 
 

@@ -103,6 +103,8 @@ class Host:
     """Sends XMPP notifications while this process owns its feeds."""
     capabilities: "Callable[[], Caps]"
     """Returns the capabilities that the service announces. For calls after the start."""
+    picture: Callable[[], bytes]
+    """Returns the picture of the service, empty if it has none. For calls after the start."""
     is_available: Callable[[str], bool | None]
     """Whether a bare JID can receive messages, None if that is not known. For calls after the start."""
     answers_chat: Callable[[], bool]

@@ -131,7 +131,7 @@ class App:
         self.parts.add(self.files)
         self.recent = RecentRates(self._throughput, clock, self.dispatcher.lag_s)
         process = Process(on_stop, self.tasks.spawn_operation, sleep, self._readings, self.recent)
-        # Features call the last three functions after the start. The names in them are bound below.
+        # Features call the last four functions after the start. The names in them are bound below.
         host = Host(
             settings=settings,
             service=self.service,
@@ -148,6 +148,7 @@ class App:
             chat=chat_tables(),
             notifications=self.notifications,
             capabilities=lambda: capabilities(info, side, stanzas),
+            picture=lambda: stanzas.picture,
             is_available=lambda jid: push.availability.is_available(jid),
             answers_chat=lambda: BOT in stanzas.identities,
         )

@@ -38,8 +38,18 @@ SHOWN_TYPES = frozenset(
     {kind for kind in _TYPES.values() if kind.startswith(("image/", "audio/", "video/"))}
     - {"image/svg+xml", "image/heic"}
 )
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_PNG_HEAD_BYTES = 24  # the signature, and the first chunk up to the height
 _PLAYED = re.compile(r"(?:audio|video)/[a-z0-9.+-]{1,60}")
 _UNSAFE_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:*?\"<>|\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+
+
+def png_size(data: bytes) -> tuple[int, int]:
+    """Returns the width and the height of a PNG file, zeros for bytes that are no PNG file."""
+    head = data[:_PNG_HEAD_BYTES]
+    if len(head) < _PNG_HEAD_BYTES or not head.startswith(_PNG_SIGNATURE) or head[12:16] != b"IHDR":
+        return 0, 0
+    return int.from_bytes(head[16:20]), int.from_bytes(head[20:])
 
 
 class StoredFile(NamedTuple):

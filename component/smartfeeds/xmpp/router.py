@@ -31,6 +31,7 @@ from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.authorization import read_authorization
+from smartfeeds.xmpp.avatar import avatar_reader
 from smartfeeds.xmpp.calls import AddressReader, IncomingIq, StanzaAddress
 from smartfeeds.xmpp.command_sessions import CommandSessions
 from smartfeeds.xmpp.commands import (
@@ -238,10 +239,11 @@ class StanzaRouter:
                 for kind in ("get", "set")
                 for namespace in (ns.PUBSUB, ns.OWNER)
             },
+            ("get", ns.tag(ns.PUBSUB, "pubsub")): avatar_reader(stanzas.picture, info.domain, partial(decode, "get")),
             **disco.readers,
             ("set", COMMAND): self._commands.read,
             **side.readers,
-            **service_readers(info.name, info.http_base_url, tools.now_us),
+            **service_readers(info.name, info.http_base_url, tools.now_us, stanzas.nick, stanzas.picture),
         }
         # Requests that the service does not handle itself.
         self.handlers: Mapping[type[Request], Callable[..., Awaitable[object]]] = {

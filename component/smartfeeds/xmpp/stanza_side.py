@@ -58,7 +58,8 @@ class StanzaSide:
     `room_presence` are asked in order for presence of rooms, and if none of them starts a request, all of
     `presence` are asked. `handlers` answer requests that the service does not answer itself, and `operations` name
     them in metrics. Notifications of a bare JID for which one of `follows` returns True go to the listeners of the
-    link. `features` and `identities` are those of disco#info of the service.
+    link. `features` and `identities` are those of disco#info of the service. `nick` is the name of the service for
+    people who chat with it, and `picture` a PNG file; both may be empty.
     """
 
     messages: StanzaReaders = field(default_factory=dict)
@@ -73,6 +74,8 @@ class StanzaSide:
     follows: tuple[Callable[[str], bool], ...] = ()
     features: tuple[str, ...] = ()
     identities: tuple[tuple[str, str], ...] = ()
+    nick: str = ""
+    picture: bytes = b""
 
 
 def joined_stanzas(sides: Iterable[StanzaSide]) -> StanzaSide:
@@ -91,4 +94,6 @@ def joined_stanzas(sides: Iterable[StanzaSide]) -> StanzaSide:
         tuple(follows for part in parts for follows in part.follows),
         tuple(feature for part in parts for feature in part.features),
         tuple(identity for part in parts for identity in part.identities),
+        next((part.nick for part in parts if part.nick), ""),
+        next((part.picture for part in parts if part.picture), b""),
     )

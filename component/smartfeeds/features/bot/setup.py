@@ -23,8 +23,8 @@ from smartfeeds.xmpp.stanza_errors import error_condition
 from smartfeeds.xmpp.stanza_side import BOT, PresenceReader, SharedMessages, StanzaSide
 
 
-def stanza_side(bot: Bot) -> StanzaSide:
-    """Returns what the bot does with messages and presence."""
+def stanza_side(bot: Bot, settings: BotSettings) -> StanzaSide:
+    """Returns what the bot does with messages and presence, and its name and picture."""
 
     def read_error(element: Element, sender: Jid, address: str) -> MessageError | None:
         message_id = element.get("id") or ""
@@ -59,6 +59,8 @@ def stanza_side(bot: Bot) -> StanzaSide:
         rooms=bot.rooms,
         features=FEATURES,
         identities=(BOT,),
+        nick=settings.name,
+        picture=settings.read_picture(),
     )
 
 
@@ -74,6 +76,6 @@ def run_bot(host: Host) -> Running:
         start=bot.start,
         online=bot.rooms.reset,
         resume=bot.resume,
-        stanzas=stanza_side(bot),
+        stanzas=stanza_side(bot, settings),
         push=PushSide(explain=bot.explain),
     )

@@ -7,15 +7,21 @@ from smartfeeds.app.feature import Host, Running
 from smartfeeds.core.consumers import HELD
 from smartfeeds.delivery.changes import repeat_until_stored
 from smartfeeds.delivery.deliverer import ConsumerKind
+from smartfeeds.features.presence.capabilities import encode_caps
 from smartfeeds.features.presence.held import HeldSender
 from smartfeeds.features.presence.tasks import Tasks
 from smartfeeds.features.presence.xmpp import Presences
 from smartfeeds.push.side import PushSide
+from smartfeeds.xmpp.avatar import presence_mark
 
 
 def run_presence(host: Host) -> Running:
     """Returns what reads and sends presence, and what delivers the events that have waited for it."""
-    presences = Presences(host.service, host.link, host.dispatcher.follow, host.capabilities, host.now_us)
+
+    def described() -> str:
+        return f"{encode_caps(host.capabilities())}{presence_mark(host.picture())}"
+
+    presences = Presences(host.service, host.link, host.dispatcher.follow, described, host.now_us)
     held = HeldSender(host.service, host.notifications, presences.availability, clock=host.now_us)
     host.dispatcher.register(HELD, ConsumerKind(held, on_demand=True))
 

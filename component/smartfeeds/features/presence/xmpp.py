@@ -23,7 +23,7 @@ from smartfeeds.core.text import attribute
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError, LinkError, StoreError
 from smartfeeds.features.presence import rows
-from smartfeeds.features.presence.capabilities import CapabilityReader, encode_caps, read_caps
+from smartfeeds.features.presence.capabilities import CapabilityReader, read_caps
 from smartfeeds.features.presence.interests import Interests
 from smartfeeds.features.presence.last_items import LastItems
 from smartfeeds.features.presence.requests import (
@@ -50,7 +50,7 @@ from smartfeeds.service.requests import Request
 from smartfeeds.service.steps import WriteStep
 from smartfeeds.service.subscriptions import STEP
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.caps import Caps, CapsKey
+from smartfeeds.xmpp.caps import CapsKey
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import encode_last_item
 from smartfeeds.xmpp.parsing import COMPONENT_NS
@@ -73,10 +73,10 @@ _SHOW = ns.tag(COMPONENT_NS, "show")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,3}", re.ASCII)
 
 
-def presence_stanza(kind: str, address: str, jid: str, caps: str = "") -> bytes:
+def presence_stanza(kind: str, address: str, jid: str, content: str = "") -> bytes:
     """Returns a presence stanza from our address to a bare JID. `kind` is its type, empty for available presence."""
     type_attribute = f" type='{kind}'" if kind else ""
-    return f"<presence from='{attribute(address)}' to='{attribute(jid)}'{type_attribute}>{caps}</presence>".encode()
+    return f"<presence from='{attribute(address)}' to='{attribute(jid)}'{type_attribute}>{content}</presence>".encode()
 
 
 def priority_of(element: Element) -> int:
@@ -95,8 +95,8 @@ def show_of(element: Element) -> str:
 class Presences:
     """Reads presence stanzas, sends the presence of the service, and stores which contacts are available.
 
-    `release` starts the delivery of held events. `caps` returns the capabilities of the service, which its domain
-    announces, and `now_us` the time. `sleep` pauses for seconds.
+    `release` starts the delivery of held events. `description` returns the elements by which the domain announces its
+    capabilities and its picture, and `now_us` the time. `sleep` pauses for seconds.
     """
 
     def __init__(
@@ -104,15 +104,15 @@ class Presences:
         service: FeedService,
         link: ComponentStream,
         release: Callable[[Consumer], None],
-        caps: Callable[[], Caps],
+        description: Callable[[], str],
         now_us: Callable[[], int],
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._service = service
         self._outbox = link.outbox
-        self._read_caps = caps
-        self._caps = ""
+        self._describe = description
+        self._description = ""
         self._release = release
         self._now_us = now_us
         self._sleep = sleep
@@ -355,10 +355,10 @@ class Presences:
 
     def _presence(self, kind: str, address: str, jid: str) -> bytes:
         # The information of other addresses is that of a node, and changes with it.
-        caps = ""
+        description = ""
         if kind == AVAILABLE and address == self._service.policy.domain:
-            caps = self._caps = self._caps or encode_caps(self._read_caps())
-        return presence_stanza(kind, address, jid, caps)
+            description = self._description = self._description or self._describe()
+        return presence_stanza(kind, address, jid, description)
 
     async def load(self) -> None:
         """Reads the contacts, so that they count as offline until they have sent their presence. Raises StoreError.

@@ -1,0 +1,66 @@
+"""The picture of the service in its card, as an avatar, and the mark of it in presence (XEP-0054, XEP-0084, XEP-0153).
+
+Clients look for the picture of a contact in all three places. The service has no account, so it answers the requests
+for its avatar itself. Nodes of these names may be stored here, too: Movim stores the pictures of communities in
+`urn:xmpp:avatar:data`. So of that node only the item of the service is answered here.
+"""
+
+import hashlib
+from base64 import b64encode
+
+from smartfeeds.core.feed_files import png_size
+from smartfeeds.core.jid import Jid
+from smartfeeds.service.requests import Request
+from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.elements import Element
+from smartfeeds.xmpp.side import Reader
+
+METADATA, DATA = "urn:xmpp:avatar:metadata", "urn:xmpp:avatar:data"
+_TYPE = "image/png"
+_ITEMS, _ITEM = ns.tag(ns.PUBSUB, "items"), ns.tag(ns.PUBSUB, "item")
+
+
+def picture_id(picture: bytes) -> str:
+    """Returns the id of a picture, by which clients recognise it: its SHA-1 (XEP-0084 section 4.1, XEP-0153)."""
+    return hashlib.sha1(picture, usedforsecurity=False).hexdigest()
+
+
+def card_photo(picture: bytes) -> str:
+    """Returns the element of a picture in a card, empty without a picture."""
+    if not picture:
+        return ""
+    return f"<PHOTO><TYPE>{_TYPE}</TYPE><BINVAL>{b64encode(picture).decode()}</BINVAL></PHOTO>"
+
+
+def presence_mark(picture: bytes) -> str:
+    """Returns the element by which presence announces the picture in the card, empty without a picture."""
+    return f"<x xmlns='{ns.VCARD_UPDATE}'><photo>{picture_id(picture)}</photo></x>" if picture else ""
+
+
+def avatar_reader(picture: bytes, domain: str, read: Reader) -> Reader:
+    """Returns a reader of pubsub requests that answers those for the avatar of the service; `read` reads the others."""
+    if not picture:
+        return read
+    name = picture_id(picture)
+    width, height = png_size(picture)
+    size = f"bytes='{len(picture)}' width='{width}' height='{height}'"
+    info = f"<info id='{name}' type='{_TYPE}' {size}/>"
+    metadata = _body(METADATA, name, f"<metadata xmlns='{METADATA}'>{info}</metadata>")
+    data = _body(DATA, name, f"<data xmlns='{DATA}'>{b64encode(picture).decode()}</data>")
+
+    def read_request(element: Element, actor: Jid, service: str) -> Request | bytes:
+        child = element[0] if len(element) else None
+        if child is not None and child.tag == _ITEMS and service == domain:
+            node = child.get("node")
+            if node == METADATA:
+                return metadata
+            if node == DATA and [item.get("id") for item in child.iterchildren(_ITEM)] == [name]:
+                return data
+        return read(element, actor, service)
+
+    return read_request
+
+
+def _body(node: str, item_id: str, payload: str) -> bytes:
+    items = f"<items node='{node}'><item id='{item_id}'>{payload}</item></items>"
+    return f"<pubsub xmlns='{ns.PUBSUB}'>{items}</pubsub>".encode()

@@ -162,12 +162,12 @@ class Blog:
         self._data.posts.append(BlogPost(post["title"], post["text"], int(time.time())))
         self._save()
         for reader in self._data.readers:
-            await self._client.post(
-                reader,
-                urlencode({"url": f"{self.url}feed.xml"}).encode(),
-                {"Content-Type": "application/x-www-form-urlencoded"},
-            )
+            await self._call(reader)
         return web.Response(text=f"{self.url}posts/{len(self._data.posts) - 1}")
+
+    async def _call(self, reader: str) -> None:
+        body = urlencode({"url": f"{self.url}feed.xml"}).encode()
+        await self._client.post(reader, body, {"Content-Type": "application/x-www-form-urlencoded"})
 
     async def _register(self, request: web.Request) -> web.Response:
         """Registers a path of a program on this machine. The program must repeat a challenge first."""
@@ -183,6 +183,8 @@ class Blog:
         if reader not in self._data.readers:
             self._data.readers = [*self._data.readers, reader][-_MAX_READERS:]
             self._save()
+            # There may be a post since the program has read the feed, which named this cloud.
+            await self._call(reader)
         return _cloud_answer()
 
 

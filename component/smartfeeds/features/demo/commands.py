@@ -84,7 +84,12 @@ def demo_phone(folder: Path | None) -> None:
 async def _chat(scene: Scene) -> None:
     # Made here, because a client belongs to the event loop that runs.
     person = DemoUser(scene.reader, scene.client_port)
-    await Phone(person, SERVICE, print_out).chat()
+    await Phone(person, SERVICE, _print_lines).chat()
+
+
+def _print_lines(text: str) -> None:
+    for line in text.split("\n"):
+        print_out(line)  # which replaces control characters, and would join the lines
 
 
 @demo_command.command("gap")

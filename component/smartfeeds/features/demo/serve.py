@@ -269,7 +269,7 @@ The feed is online.
 Follow the blog: run the first line in a second terminal, and the others in a third.
 
   {command} demo phone{option}
-  {command} source add {scene.blog_url}feed.xml --tell {scene.reader.jid} {config}
+  {command} source add {scene.blog_url} --tell {scene.reader.jid} {config}
   {command} demo post 'First snow on the quay'{option}
 
 Publish in the feed, and read it:

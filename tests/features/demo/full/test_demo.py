@@ -261,7 +261,7 @@ async def test_readme_blog_arrives_on_the_phone(start: Start, root: Path) -> Non
             line = (await phone.stdout.readline()).decode()
             assert line, seen
             seen += line
-    assert seen.startswith("feeds.localhost: ")
+    assert seen.startswith("feeds.localhost: ") and re.search("(?m)^ {17}Harbour Notes ", seen)
 
 
 async def test_readme_bot_prints_what_is_published(start: Start, root: Path, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from smartfeeds.local.prosody import Prosody
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
+from smartfeeds.service.requests import SetAffiliations
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.lock import LockHeldError, Release, lock_file
 from smartfeeds.telemetry import set_up_logging
@@ -210,6 +211,10 @@ async def serve(folder: Path, console: Console, progress: Progress) -> None:
     async with running(folder, console) as (scene, app):
         with progress:
             counts = await fill(app, progress)
+        if counts.added:
+            # So that the reader can answer entries.
+            people = SetAffiliations(Jid(*OWNER.split("@")), SERVICE, NODE, ((READER, "publisher"),))
+            await app.service.handle(people)
         node = await app.service.read(lambda tx, _context: tx.node(NODE))
         token = await replace_token(app.service)
         console.print(_text(folder, scene, token, counts.added, node.live if node is not None else 0), markup=False)

@@ -264,6 +264,39 @@ async def test_readme_blog_arrives_on_the_phone(start: Start, root: Path) -> Non
     assert seen.startswith("feeds.localhost: ") and re.search("(?m)^ {17}Harbour Notes ", seen)
 
 
+@pytest.mark.needs("bot")
+async def test_readme_answer_is_published(start: Start, root: Path) -> None:
+    """Bob follows the feed, and his phone answers the message that arrived last."""
+    section = (root / "README.md").read_text().split("## A blog on your phone")[1].split("\n## ")[0]
+    follow, publish, answer = re.findall(
+        r"`(subscribe planet|\.venv/bin/smartfeeds demo publish [^`]*|re [^`]*)`", section
+    )
+    text = await scene(await start("demo", "serve"))
+    page = re.search(r"web page +(\S+)", text)
+    assert page
+    phone = await start("demo", "phone")
+
+    async def until_shown(words: bytes) -> None:
+        while words not in (line := await asyncio.wait_for(phone.stdout.readline(), DEADLINE_S)):
+            assert line
+
+    async def answers() -> list[Any]:
+        items = json.loads(await run(f"curl -sS '{page[1]}?until=&max=3'"))["items"]
+        return [item for item in items if item["object"].get("content", item["title"]).endswith("Hello, Alice")]
+
+    await until_shown(b"bob@localhost is online")
+    phone.stdin.write(f"{follow}\n".encode())
+    await until_shown(b"You follow")
+    published = await start(*shlex.split(publish)[1:])
+    assert await published.wait() == 0
+    await until_shown(b"Hello, world")
+    phone.stdin.write(f"{answer}\n".encode())
+    async with asyncio.timeout(DEADLINE_S):
+        while not (found := await answers()):
+            pass
+    assert "inReplyTo" in json.dumps(found)
+
+
 async def test_readme_bot_prints_what_is_published(start: Start, root: Path, tmp_path: Path) -> None:
     """The steps of the README, the program as it stands, with the account that `make run` prints."""
     *_, account, password, ports = told(await scene(await start("demo", "serve")))

@@ -76,9 +76,19 @@ async def fill(web: Web) -> None:
     video = f"<link rel='enclosure' href='{web.origin}/static/oven.webm' type='video/webm' length='9800000'/>"
     await fill_bakery(web, _LONG, video)
     await component.publish(BOB, "harbour", "tide", note("High water at 14:20, 4.1 m.", author("Harbour office")))
+    await _replies(web)
     await _conflicts(web)
     await _people(web)
     await component.index()
+
+
+async def _replies(web: Web) -> None:
+    """Answers to an entry: one with a title that is the beginning of its text, and one to the other answer."""
+    for item_id, title, answered in (("wide", "Is it…", "headed"), ("enough", "It is", "wide")):
+        reference = f"<thr:in-reply-to xmlns:thr='http://purl.org/syndication/thread/1.0' ref='{answered}'/>"
+        web.component.clock.advance(60)
+        answer = html_entry(title, "<p>Is it <b>wide</b> enough?</p>", author("Ben") + reference)
+        await web.component.publish(ALICE, "untitled", item_id, answer)
 
 
 async def fill_bakery(web: Web, text: str, enclosures: str = "") -> None:
@@ -213,6 +223,8 @@ PAGES: Final = (
     SitePage("entry-wide", "/entries/extremes/wide", reader=ALICE),
     SitePage("feed-wide", "/feeds/extremes/", reader=ALICE),
     SitePage("entry-right-to-left", "/entries/town/arabic"),
+    SitePage("entry-replies", "/entries/untitled/headed", reader=ALICE),
+    SitePage("feed-replies", "/feeds/untitled/", reader=ALICE),
     SitePage("entry-conflict", "/entries/plans/boat"),
     SitePage("entry-deleted", "/entries/town/mistake", 410),
     SitePage("outline", "/outline/plans/", reader=ALICE),

@@ -6,6 +6,7 @@ here only if its newest items have answers.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import merge
@@ -207,7 +208,11 @@ def get_reply_context(tx: ReadTx, context: Context, request: GetReplyContext) ->
     answered = find_answered(tx, context, request.actor, pairs, request.base_url, only_here=True)
     if tx.index_state(node.node_no) is IndexState.UNREAD:
         return ReplyContext(answered)
-    return ReplyContext(answered, count_replies(tx, node.node_no, request.ids))
+    counts: Counter[int] = Counter()
+    # No answer names two ids of an item.
+    for text, count in count_replies(tx, node.node_no, list(request.ids)).items():
+        counts[request.ids[text]] += count
+    return ReplyContext(answered, counts)
 
 
 USE_CASES = UseCases(

@@ -1,7 +1,6 @@
 """The numbers of answers to several items, from the filter index."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from smartfeeds.core.filters import facet
 from smartfeeds.store.base import ReadTx
@@ -10,21 +9,18 @@ from smartfeeds.store.rows import digest, placeholders
 _KIND = "r"  # of the facets of `in-reply-to` (`core.filters.FILTERS`)
 
 
-def count_replies(tx: ReadTx, node_no: int, ids: Mapping[str, int]) -> Mapping[int, int]:
-    """Returns the number of answers by the number of the item, without items that have none. One statement, whose cost
-    grows with the answers. `ids` are the numbers of the items by what answers name: no answer names two ids of an item.
+def count_replies(tx: ReadTx, node_no: int, ids: Sequence[str]) -> dict[str, int]:
+    """Returns the number of answers that name each of these ids, without ids that none names. One statement, whose cost
+    grows with the answers.
 
     Bit 0 of the states is the present version. A deleted answer has no facets of its content.
     """
-    numbers = {digest(facet(_KIND, text)): item_no for text, item_no in ids.items()}
-    if not numbers:
+    texts = {digest(facet(_KIND, text)): text for text in ids}
+    if not texts:
         return {}
     rows = tx.db.rows(
         "SELECT facet, count(*) FROM facet"
-        f" WHERE node_no = ? AND facet IN ({placeholders(numbers)}) AND states & 1 <> 0 GROUP BY facet",
-        (node_no, *numbers),
+        f" WHERE node_no = ? AND facet IN ({placeholders(texts)}) AND states & 1 <> 0 GROUP BY facet",
+        (node_no, *texts),
     )
-    counts: Counter[int] = Counter()
-    for value, count in rows:
-        counts[numbers[bytes(value)]] += count
-    return counts
+    return {texts[bytes(value)]: count for value, count in rows}

@@ -1,13 +1,13 @@
 """Exit codes, error handling and plain output of all commands. The service imports this, and not `terminal`."""
 
-import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from smartfeeds.core.nearest import did_you_mean
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import (
     ConfigError,
@@ -20,6 +20,9 @@ from smartfeeds.errors import (
     SmartfeedsError,
     StoreError,
 )
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -39,7 +42,6 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-_SENTENCE: Final = 1_000  # characters, more than any help text has
 SHOWN_LINES: Final = 20  # lines of a report on standard error
 EXIT_TEXTS: Final = {
     Exit.OK: "done",
@@ -75,12 +77,15 @@ def exit_code(error: SmartfeedsError) -> Exit:
 class Commands(click.Group):
     """A group whose commands end expected errors with one line instead of a traceback."""
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands with the first sentence of each; click cuts it to one line."""
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, row.get_short_help_str(_SENTENCE)) for name, row in commands if row and not row.hidden]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the name, the command and its arguments. Raises UsageError with the name that was probably meant."""
+        name = args[0]
+        # An argument that begins with a hyphen is an option, whose error is the better one.
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise click.UsageError(f"no such command {name!r}{did_you_mean(name, self.list_commands(ctx))}", ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
@@ -93,8 +98,10 @@ class Commands(click.Group):
             ctx.exit(Exit.INTERRUPTED)
 
 
-def run_async(work: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
+def run_async(work: Coroutine[Any, Any, T], loop_factory: "Callable[[], asyncio.AbstractEventLoop] | None" = None) -> T:
     """Runs a coroutine to its end, on an event loop of `loop_factory` or the default event loop."""
+    import asyncio  # here, because help texts need no event loop, and its import is a third of their time
+
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(work)
 
@@ -120,6 +127,14 @@ def print_json(value: object) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False)
     # A lone surrogate, which stands for a byte of another program that is no UTF-8, becomes the escape of JSON.
     click.echo(text.encode("utf-8", "backslashreplace").decode())
+
+
+def print_result(text: str, result: Mapping[str, object], *, as_json: bool) -> None:
+    """Prints what a command has changed: a line of text, or the values as JSON."""
+    if as_json:
+        print_json(result)
+    else:
+        print_out(text)
 
 
 def print_lines(lines: Sequence[str], rest: str = "and {} more such lines") -> None:

@@ -1,9 +1,8 @@
-"""Tables and progress bars of commands. The service has none, so only commands import this module, and rich with it."""
+"""Progress bars, and the table of `doctor`. The service has none of them, so only commands import this module."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import click
 from rich.console import Console
@@ -19,31 +18,10 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
-from rich.text import Text
-
-from smartfeeds.console import print_err, print_json
-from smartfeeds.core.text import one_line
 
 # Output to another program is not a terminal and must not be folded at a width.
 out = Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1_000)
 err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
-
-
-def print_rows(rows: list[dict[str, Any]], *, as_json: bool, empty: str) -> None:
-    """Prints rows with the same columns as a table or as JSON. Prints `empty` if there are no rows."""
-    if as_json:
-        print_json(rows)
-        return
-    if not rows:
-        print_err(empty)
-        return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name, value in rows[0].items():
-        table.add_column(name.replace("_", " "), justify="right" if isinstance(value, int) else "left", overflow="fold")
-    for row in rows:
-        # The values may contain square brackets, which are not markup of rich.
-        table.add_row(*(Text(one_line(str(value))) for value in row.values()))
-    print_table(table)
 
 
 def print_table(table: Table) -> None:

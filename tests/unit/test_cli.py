@@ -457,7 +457,7 @@ def test_list_of_nodes_shows_names_that_look_like_markup_as_they_are(ready: Run,
     """Whoever may create nodes names them."""
     ready("node", "create", name, "--owner", "a@example.org")
 
-    header, row = ready("node", "list").output.splitlines()
+    header, row = ready("node", "list", "--wide").output.splitlines()
     assert row.split() == [*name.split(), "feed", "0", "0", "0", row.split()[-2], "a@example.org"]
     assert not header.endswith(" ") and not row.endswith(" ")
 

@@ -91,9 +91,16 @@ def test_list_shows_until_when_a_receiver_wants_no_items(ready: Run, tmp_path: P
     assert "no failed delivery" in ready("consumer", "retry", "chat:bob@x", code=Exit.REFUSED).stderr
 
 
+def test_misspelt_consumer_gets_a_suggestion(ready: Run, tmp_path: Path) -> None:
+    fill(ready, tmp_path)
+    assert "did you mean push?" in ready("consumer", "retry", "pusch", code=Exit.REFUSED).stderr
+    assert "consumer list shows the names" in ready("consumer", "retry", "x", code=Exit.REFUSED).stderr
+
+
 def test_list_for_people_keeps_one_line_a_consumer(ready: Run, tmp_path: Path) -> None:
     fill(ready, tmp_path)
-    lines = ready("consumer", "list").stdout.splitlines()
+    assert ready("consumer", "list").stdout.splitlines()[0].split()[:4] == ["consumer", "node", "state", "waiting"]
+    lines = ready("consumer", "list", "--wide").stdout.splitlines()
     assert lines[0].split()[:5] == ["consumer", "node", "order", "state", "waiting"]
     guide = (Path(__file__).parents[2] / "docs" / "operator.md").read_text()
     for column in ("lag s", "next attempt"):

@@ -1,6 +1,7 @@
-"""`smartfeeds publish` and `smartfeeds retract`."""
+"""`smartfeeds publish` and `smartfeeds item`."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,49 @@ def test_retract_leaves_a_tombstone(news: Run) -> None:
 
     news("retract", "news", "y", code=Exit.REFUSED)
     assert '"deleted": 1' in news("node", "show", "news", "--json").stdout
+
+
+def test_item_list_has_the_newest_items_the_newest_last(news: Run) -> None:
+    for number in range(30):
+        news("publish", "news", f"Text {number}", "--id", f"i{number}", "--link", f"https://example.org/{number}")
+
+    lines = news("item", "list", "news").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["id", *(f"i{number}" for number in range(10, 30))]
+    (row,) = json.loads(news("item", "list", "news", "--max", "1", "--json").stdout)
+    assert (row["id"], row["title"], row["link"]) == ("i29", "Text 29", "https://example.org/29")
+    assert row["deleted"] is False and row["created"] == row["modified"]
+    assert len(json.loads(news("item", "list", "news", "--max", "99", "--json").stdout)) == 30
+
+
+def test_item_list_of_a_long_node_reads_page_by_page(news: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMARTFEEDS_PUBSUB__PAGE_MAX", "3")
+    monkeypatch.setenv("SMARTFEEDS_PUBSUB__PAGE_DEFAULT", "3")
+    for number in range(8):
+        news("publish", "news", f"Text {number}", "--id", f"i{number}")
+
+    rows = json.loads(news("item", "list", "news", "--max", "7", "--json").stdout)
+    assert [row["id"] for row in rows] == [f"i{number}" for number in range(1, 8)]
+
+
+def test_item_list_of_a_view_has_its_items(news: Run) -> None:
+    news("publish", "news", "one", "--id", "a", "--tag", "sport")
+    news("publish", "news", "two", "--id", "b")
+
+    assert [row["id"] for row in json.loads(news("item", "list", "news?category=sport", "--json").stdout)] == ["a"]
+    assert "There are no items in news?category=x." in news("item", "list", "news?category=x").stderr
+
+
+def test_items_that_are_no_entries_are_listed_by_their_ids(ready: Run) -> None:
+    ready("node", "create", "talk", "--kind", "generic")
+    ready("publish", "talk", "<x xmlns='urn:x'/>", "--xml", "--id", "one")
+
+    (row,) = json.loads(ready("item", "list", "talk", "--json").stdout)
+    assert (row["id"], row["title"], row["link"]) == ("one", "", "")
+
+
+def test_json_of_a_change_names_node_and_item(news: Run) -> None:
+    published = news("publish", "news", "hello", "--id", "a", "--json")
+    assert json.loads(published.stdout) == {"node": "news", "id": "a", "created": True}
+    assert published.stderr == ""
+    assert json.loads(news("publish", "news", "hello", "--id", "a", "--json").stdout)["created"] is False
+    assert json.loads(news("item", "remove", "news", "a", "--json").stdout) == {"node": "news", "id": "a"}

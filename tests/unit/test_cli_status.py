@@ -13,13 +13,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from smartfeeds.app.config import load
 from smartfeeds.cli import main, run
 from smartfeeds.console import Exit
 from smartfeeds.errors import ConfigError
 from smartfeeds.local.process import free_port
+from smartfeeds.store.lock import lock_database
 from smartfeeds.xmpp.settings import LinkSettings
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Supervisor
+from support.shell import Run
 from support.waiting import until
 
 NOW = 1_000_000.0
@@ -62,6 +65,34 @@ async def test_service_that_runs_is_online(tmp_path: Path) -> None:
     async with run._status_file(tmp_path / "s", online):
         assert await asyncio.to_thread(status, tmp_path / "s") == ("online", Exit.OK)
     assert status(tmp_path / "s") == ("not running", Exit.FAILED)
+
+
+def test_status_needs_no_file(ready: Run) -> None:
+    """`run` writes the file beside the database of the configuration, unless --status names another one."""
+    assert "not running" in ready("status", code=Exit.FAILED).stdout
+    file = load(Path("smartfeeds.toml")).store.status_file
+    assert file is not None and file.name == "smartfeeds.db.status"
+
+    put(file)
+    assert ready("status").stdout == "online\n"
+    assert json.loads(ready("status", "--json").stdout)["online"] is True
+    assert "not running" in ready("status", "other.json", code=Exit.FAILED).stdout
+
+
+def test_status_of_a_service_with_another_file_asks_for_it(ready: Run) -> None:
+    ready("node", "create", "news")
+    release = lock_database(Path("smartfeeds.db"), "smartfeeds run")
+    try:
+        stderr = ready("status", code=Exit.CONFIG).stderr
+    finally:
+        release()
+    assert f"process {os.getpid()} (smartfeeds run) uses the database" in stderr
+    assert "name the FILE of smartfeeds run --status" in stderr
+
+
+def test_status_of_processes_on_postgres_asks_for_their_file(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMARTFEEDS_STORE__URL", "postgresql://db.example/feeds")
+    assert "name the FILE of smartfeeds run --status" in " ".join(ready("status", code=Exit.CONFIG).stderr.split())
 
 
 def test_rates_of_a_running_service_are_in_the_json(tmp_path: Path) -> None:

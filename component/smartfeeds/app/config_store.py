@@ -11,6 +11,7 @@ from smartfeeds.core.stores import FILES_SUFFIX, StoreAddress, parse_store
 from smartfeeds.errors import ConfigError
 
 FILES = "smartfeeds-files"  # the folder of uploaded files beside the configuration, if the database is elsewhere
+_STATUS_SUFFIX = ".status"
 
 
 class StoreSettings(SettingsSection):
@@ -76,6 +77,12 @@ class StoreSettings(SettingsSection):
         if self.is_shared:
             return self._folder / FILES
         return self.path.with_name(f"{self.path.name}{FILES_SUFFIX}")
+
+    @property
+    def status_file(self) -> Path | None:
+        """The file of the state of the service if `run --status` names none: beside a database of SQLite, which one
+        process serves. None for PostgreSQL."""
+        return None if self.is_shared else self.path.with_name(f"{self.path.name}{_STATUS_SUFFIX}")
 
     @property
     def warning(self) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from smartfeeds.app.commands import CommandExtension, CommandRow
     from smartfeeds.app.config import Settings
     from smartfeeds.app.config_types import SettingsSection
     from smartfeeds.app.group import Group, Spawn
@@ -176,21 +177,20 @@ class ServiceSide:
 class Feature:
     """A feature of the service: its name, and its parts by the time at which they are loaded.
 
-    What needs imports is named by a text or returned by a function, which imports it: `smartfeeds --help` imports every
-    feature. There is one function for each time of loading: a command that opens the store needs no wires, and a
-    service without HTTP no pages.
+    What needs imports is returned by a function, which imports it: `smartfeeds --help` imports every feature. There is
+    one function for each time of loading: a command that opens the store needs no wires, and a service without HTTP no
+    pages.
     """
 
     name: str
     """The name of its folder."""
     needs: tuple[str, ...] = ()
     """The features that it imports."""
-    commands: Mapping[str, str] = field(default_factory=dict)
-    """The modules of its commands, by name. Each has a function `NAME_command`."""
-    extends: Mapping[str, str] = field(default_factory=dict)
-    """The functions that add options to commands of the kernel, as `module:function`. A function receives a
-    `click.Command` and returns one. If several features extend a command, the function of the first feature is called
-    last."""
+    commands: "tuple[CommandRow, ...]" = ()
+    """Its commands."""
+    extends: "tuple[CommandExtension, ...]" = ()
+    """Its additions to other commands. If several features extend a command, the function of the first feature is
+    called last."""
     settings: Callable[[], tuple[Section, ...]] = tuple
     """Its sections of the configuration."""
     documents: "Callable[[], tuple[DocumentFormat, ...]]" = tuple

@@ -10,17 +10,19 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from smartfeeds.cli.common import FILE
-from smartfeeds.client.change import Change
-from smartfeeds.client.follow import Follower, Proof, follow
-from smartfeeds.client.transport import parse_server
 from smartfeeds.console import exit_failed_if, print_err, run_async
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import one_line
+
+if TYPE_CHECKING:
+    from smartfeeds.client.change import Change
+    from smartfeeds.client.follow import Follower, Proof
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -64,6 +66,8 @@ def follow_command(
     The cursors of notifications show missed changes, and the command pulls them. It prints a proof that nothing is
     missing when it has caught up for the first time, and at the end. Press Ctrl-C to end it.
     """
+    from smartfeeds.client.follow import follow
+
     click.get_current_context().with_resource(_warnings_on_stderr())
     try:
         feed = parse_address(address)
@@ -92,7 +96,7 @@ def follow_command(
     exit_failed_if(until_caught_up and not proof.in_step)
 
 
-def change_line(change: Change, *, as_json: bool = False) -> str:
+def change_line(change: "Change", *, as_json: bool = False) -> str:
     """Return a change as a line of text or of JSON."""
     if as_json:
         fields = {
@@ -112,7 +116,7 @@ def change_line(change: Change, *, as_json: bool = False) -> str:
     return one_line(f"{change.kind.value:<7}  {change.item_id}  {' '.join(about)}  {change.link}")
 
 
-def proof_line(proof: Proof, *, as_json: bool = False) -> str:
+def proof_line(proof: "Proof", *, as_json: bool = False) -> str:
     """Return a proof as a line of text or of JSON."""
     if not as_json:
         return one_line(f"proof    {proof}")
@@ -120,8 +124,12 @@ def proof_line(proof: Proof, *, as_json: bool = False) -> str:
 
 
 async def run_follow(
-    make: Callable[..., Follower], write: Callable[[str], None], *, as_json: bool = False, until_caught_up: bool = False
-) -> Proof:
+    make: "Callable[..., Follower]",
+    write: Callable[[str], None],
+    *,
+    as_json: bool = False,
+    until_caught_up: bool = False,
+) -> "Proof":
     """Follow until a signal arrives or, with `until_caught_up`, every item was written.
 
     `make` returns the follower. Its argument `on_caught_up` is that of `follow`. A proof is written when the follower
@@ -130,7 +138,7 @@ async def run_follow(
     has_proof = False
     stop = asyncio.Event()
 
-    def on_caught_up(proof: Proof) -> None:
+    def on_caught_up(proof: "Proof") -> None:
         nonlocal has_proof
         if not has_proof:
             has_proof = True
@@ -151,7 +159,7 @@ async def run_follow(
             return proof
 
 
-async def _next_unless(stop: asyncio.Event, feed: Follower) -> Change | None:
+async def _next_unless(stop: asyncio.Event, feed: "Follower") -> "Change | None":
     """Return the next change, or None if `stop` is set first."""
     stop_wait = asyncio.ensure_future(stop.wait())
     next_change = asyncio.ensure_future(anext(feed))
@@ -218,6 +226,8 @@ def _report_connection(up: bool) -> None:
 
 
 def _server(text: str | None) -> tuple[str, int] | None:
+    from smartfeeds.client.transport import parse_server
+
     if text is None:
         return None
     try:

@@ -6,34 +6,31 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from smartfeeds.app.formats import FORMATS, read_document
-from smartfeeds.cli.common import config_option, json_option, private_option
+from smartfeeds.cli.common import config_option, json_option, name_of, node_argument, private_option
 from smartfeeds.cli.fetching import allowed_networks, fetch, file_or_address
 from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
-from smartfeeds.cli.reading import base_option, name_of, named, read_file
+from smartfeeds.cli.reading import base_option, named, read_file
 from smartfeeds.cli.writing import check_report, finish, write_out, writing_options
 from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines, print_out, run_async
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
-from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import FeedExport
-from smartfeeds.formats.feed_details import load_details
-from smartfeeds.formats.feed_document import FeedDocument, FormatLoss
 from smartfeeds.net.fetch import display_url
-from smartfeeds.service.context import Context, LocatedNode, check_expired, locate
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.importing import ImportCounts, import_document, index_import
-from smartfeeds.service.steps import IndexFirst, index_first
-from smartfeeds.service.syncing import item_in_view
-from smartfeeds.store.base import OpenMode, ReadTx
-from smartfeeds.sync.markup import without_sync
-from smartfeeds.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from smartfeeds.formats.atom_feed import FeedHead
+    from smartfeeds.formats.feed_document import FeedDocument, FormatLoss
+    from smartfeeds.service.context import Context, LocatedNode
+    from smartfeeds.service.feeds import FeedService
+    from smartfeeds.service.importing import ImportCounts
+    from smartfeeds.service.steps import IndexFirst
+    from smartfeeds.store.base import ReadTx
 
 T = TypeVar("T")
 
@@ -43,7 +40,7 @@ CHUNK = 256  # items of one transaction: a long read would let the WAL file of a
 
 @click.command("import")
 @click.argument("source", type=file_or_address, metavar="FILE|URL")
-@click.option("--node", required=True, help="The node. It is created if it does not exist.")
+@node_argument()
 @click.option(
     "--owner",
     help="The bare JID that publishes and owns a new node. Default: the first of pubsub.admins, else the component.",
@@ -62,11 +59,13 @@ def import_command(
     allow_private: bool,
     as_json: bool,
 ) -> None:
-    """Import the items of FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) into a node.
+    """Import the items of FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) into NODE.
 
-    Ids and dates are preserved. Items that have not changed are skipped, so an import can be repeated. Standard error
-    lists skipped items with the reasons.
+    NODE is created if it does not exist. Ids and dates are preserved. Items that have not changed are skipped, so an
+    import can be repeated. Standard error lists skipped items with the reasons.
     """
+    from smartfeeds.store.base import OpenMode
+
     owner = named_or_admin(config, owner)
     name, document = _read(source, base, config, allow_private=allow_private)
     result = run_offline(config, partial(_import, node=node, document=document, owner=owner), OpenMode.CREATE)
@@ -78,15 +77,17 @@ def import_command(
     exit_failed_if(_is_useless(document, result))
 
 
-def _is_useless(document: FeedDocument, result: ImportCounts) -> bool:
+def _is_useless(document: "FeedDocument", result: "ImportCounts") -> bool:
     """Return whether nothing in the document could be used. A feed without items still has a title or an id."""
     if document.items:
         return len(result.skipped) == len(document.items)
     return bool(document.skipped) or not (document.channel or document.id or document.title or document.link)
 
 
-def _read(source: Path | str, base: str, config: Path | None, *, allow_private: bool) -> tuple[str, FeedDocument]:
+def _read(source: Path | str, base: str, config: Path | None, *, allow_private: bool) -> "tuple[str, FeedDocument]":
     """Return the document and its name for messages."""
+    from smartfeeds.app.formats import read_document
+
     if isinstance(source, Path):
         return name_of(Path(source.name)), read_file(source, base)
     fetched = run_async(fetch(source, allowed_networks(config, allow_private=allow_private)))
@@ -100,7 +101,10 @@ def hint_owner(owner: str | None, *, new: bool) -> None:
         print_err("note: the publisher is the component; name another with --owner or in pubsub.admins")
 
 
-async def _import(service: FeedService, node: str, document: FeedDocument, owner: str | None) -> ImportCounts:
+async def _import(service: "FeedService", node: str, document: "FeedDocument", owner: str | None) -> "ImportCounts":
+    from smartfeeds.service.importing import import_document, index_import
+    from smartfeeds.terminal import progress_bar
+
     with progress_bar() as progress:
         task = progress.add_task(f"{document.format} into {node}", total=len(document.items))
         actor = actor_of(service, owner)
@@ -111,17 +115,19 @@ async def _import(service: FeedService, node: str, document: FeedDocument, owner
         return result
 
 
-def _skipped(document: FeedDocument, result: ImportCounts) -> list[tuple[str, str]]:
+def _skipped(document: "FeedDocument", result: "ImportCounts") -> list[tuple[str, str]]:
     return [(f"item {skipped.index + 1}", skipped.reason) for skipped in document.skipped] + list(result.skipped)
 
 
-def _warnings(document: FeedDocument, result: ImportCounts) -> list[str]:
+def _warnings(document: "FeedDocument", result: "ImportCounts") -> list[str]:
+    from smartfeeds.sync.markup import without_sync
+
     shared = sum(without_sync(item.payload) != item.payload for item in document.items)
     note = f"the sync data of {counted(shared, 'item')} was ignored; --sync merges it"
     return [*document.warnings, *result.notes, *([note] if shared else [])]
 
 
-def _as_json(document: FeedDocument, result: ImportCounts) -> dict[str, object]:
+def _as_json(document: "FeedDocument", result: "ImportCounts") -> dict[str, object]:
     return {
         "format": document.format,
         "title": document.title,
@@ -134,7 +140,7 @@ def _as_json(document: FeedDocument, result: ImportCounts) -> dict[str, object]:
     }
 
 
-def _print_result(name: str, node: str, document: FeedDocument, result: ImportCounts) -> None:
+def _print_result(name: str, node: str, document: "FeedDocument", result: "ImportCounts") -> None:
     counts = ", ".join(f"{count} {what}" for what, count in result.counts().items())
     print_out(f"{name} ({document.format}) into {node}: {counts}.")
     print_lines([f"skipped {item}: {reason}" for item, reason in _skipped(document, result)], "skipped {} more")
@@ -143,16 +149,16 @@ def _print_result(name: str, node: str, document: FeedDocument, result: ImportCo
 
 
 @click.command("export")
-@click.option("--node", required=True, help="The node, or a view of it such as 'comments?author=alice'.")
+@node_argument()
 @writing_options
 @config_option
 def export_command(
     node: str, form: str, output: Path | None, config: Path | None, *, strict: bool, as_json: bool
 ) -> None:
-    """Export all items of a node as a document, with their ids and dates.
+    """Export all items of NODE as a document, with their ids and dates.
 
-    An Atom document has the items oldest first, with marks for deleted items; importing it gives the same node.
-    Standard error lists data that another format cannot represent.
+    NODE may be a view, such as 'comments?author=alice'. An Atom document has the items oldest first, with marks for
+    deleted items; importing it gives the same node. Standard error lists data that another format cannot represent.
     """
     check_report(output, as_json=as_json)
     job, count = export(config, partial(_export, name=node, form=form, output=output))
@@ -162,20 +168,24 @@ def export_command(
 Exported = tuple[FeedExport, int]
 
 
-def export(config: Path | None, work: Callable[[FeedService], Coroutine[None, None, Exported]]) -> Exported:
+def export(config: Path | None, work: "Callable[[FeedService], Coroutine[None, None, Exported]]") -> Exported:
     """Export from the store of the configuration."""
+    from smartfeeds.store.base import OpenMode
+
     # Expired items are removed first, and a filtered view may have to update the filter index: both are writes.
     return run_offline(config, work, OpenMode.WRITE)
 
 
-async def _export(service: FeedService, *, name: str, form: str, output: Path | None) -> Exported:
+async def _export(service: "FeedService", *, name: str, form: str, output: Path | None) -> Exported:
+    from smartfeeds.app.formats import FORMATS
+
     located = await locate_view(service, name)
     view = located.view if located.view.smart else CREATED
     plan = ExportPlan(located, replace(view, sync=False), f"{name} to {FORMATS[form].name}")
     return await export_view(service, plan, lambda job: write_out(form, job, output))
 
 
-async def locate_view(service: FeedService, name: str) -> LocatedNode:
+async def locate_view(service: "FeedService", name: str) -> "LocatedNode":
     """Return the node or view that is to be exported. Raises FeedError."""
     return await service.read(partial(_located, name=name))
 
@@ -185,14 +195,16 @@ class ExportPlan:
     """The items that are to be exported: those of a view that come after an edge. `what` is the text of the progress
     bar."""
 
-    located: LocatedNode
+    located: "LocatedNode"
     view: View
     what: str
     after: Edge | None = None
 
 
-async def export_view(service: FeedService, plan: ExportPlan, write: Callable[[FeedExport], None]) -> Exported:
+async def export_view(service: "FeedService", plan: ExportPlan, write: Callable[[FeedExport], None]) -> Exported:
     """Write items as a document, and return the document and the number of its items. `write` runs in a thread."""
+    from smartfeeds.terminal import progress_bar
+
     with progress_bar() as progress:
         task = progress.add_task(plan.what, total=None)
         exported = _Exported(service, plan, asyncio.get_running_loop())
@@ -203,13 +215,18 @@ async def export_view(service: FeedService, plan: ExportPlan, write: Callable[[F
     return job, exported.count
 
 
-def _located(tx: ReadTx, context: Context, name: str) -> LocatedNode:
+def _located(tx: "ReadTx", context: "Context", name: str) -> "LocatedNode":
+    from smartfeeds.service.context import check_expired, locate
+
     located = locate(tx, name)
     check_expired(tx, context, located.node)
     return located
 
 
-def _head(service: FeedService, located: LocatedNode) -> FeedHead:
+def _head(service: "FeedService", located: "LocatedNode") -> "FeedHead":
+    from smartfeeds.formats.atom_feed import FeedHead
+    from smartfeeds.formats.feed_details import load_details
+
     node = located.node
     address = xmpp_uri(service.policy.domain, node.name)
     details = load_details(node.options.details)
@@ -237,14 +254,16 @@ class _Exported:
     Each slice is read in a transaction of its own, so that memory stays small and a running service is not delayed.
     """
 
-    service: FeedService
+    service: "FeedService"
     plan: ExportPlan
     loop: asyncio.AbstractEventLoop
     count: int = 0
-    losses: list[FormatLoss] = field(default_factory=list)
+    losses: "list[FormatLoss]" = field(default_factory=list)
 
     def items(self, on_progress: Callable[[int, int], None]) -> Iterator[Item]:
         """Yield all items. Raises StoreError."""
+        from smartfeeds.formats.feed_document import FormatLoss
+
         located, view, after = self.plan.located, self.plan.view, self.plan.after
         total = self._read(lambda tx, _context: tx.count(located.node.node_no, view))
         while chunk := self._read(partial(_slice, located=located, view=view, after=after)):
@@ -255,13 +274,16 @@ class _Exported:
             self.count += len(chunk)
             on_progress(self.count, max(total, self.count))
 
-    def _read(self, work: Callable[[ReadTx, Context], T | IndexFirst]) -> T:
+    def _read(self, work: "Callable[[ReadTx, Context], T | IndexFirst]") -> T:
         return asyncio.run_coroutine_threadsafe(self.service.read(work), self.loop).result()
 
 
 def _slice(
-    tx: ReadTx, context: Context, *, located: LocatedNode, view: View, after: Edge | None
-) -> list[Item] | IndexFirst:
+    tx: "ReadTx", context: "Context", *, located: "LocatedNode", view: View, after: Edge | None
+) -> "list[Item] | IndexFirst":
+    from smartfeeds.service.steps import index_first
+    from smartfeeds.service.syncing import item_in_view
+
     node = located.node
     if (behind := index_first(tx, node, view)) is not None:
         return behind

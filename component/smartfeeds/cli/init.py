@@ -134,7 +134,7 @@ def _next_steps(output: Path, owner: str) -> str:
         doctor=line("doctor"),
         run=line("run"),
         node=line("node", "create", _NODE, "--owner", owner),
-        token=line("token", "add", "--jid", owner, "--feed", "*", "--scope", "admin"),
+        token=line("token", "add", "*", "--jid", owner, "--scope", "admin"),
         site=f"http://{_LISTEN}",
         name=_NODE,
     )

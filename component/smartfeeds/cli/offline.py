@@ -6,19 +6,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import structlog
+import click
 
-from smartfeeds.app.config import STORE_URL
-from smartfeeds.app.opening import open_service
 from smartfeeds.cli.common import config_file, load_settings, read_settings
 from smartfeeds.console import print_err, run_async
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.errors import ConfigError
-from smartfeeds.service.context import Context
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
+from smartfeeds.core.model import NO_LIMIT
+from smartfeeds.core.nearest import did_you_mean
+from smartfeeds.errors import Condition, ConfigError, FeedError
+from smartfeeds.store.base import OpenMode
+
+if TYPE_CHECKING:
+    from smartfeeds.service.context import Context
+    from smartfeeds.service.feeds import FeedService
+    from smartfeeds.store.base import ReadTx, WriteTx
 
 T = TypeVar("T")
 
@@ -26,12 +29,18 @@ PAGE_ROWS = 500  # of one transaction of `read_pages`
 
 
 @asynccontextmanager
-async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> AsyncIterator[FeedService]:
+async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> "AsyncIterator[FeedService]":
     """Yield the service of the configuration with an open database. The operator acts as the component and may do
     everything.
 
     `mode` says what the command may do to the database. Raises ConfigError, StoreError.
     """
+    # Here, because help texts and the completion of shells need no store.
+    import structlog
+
+    from smartfeeds.app.config import STORE_URL
+    from smartfeeds.app.opening import open_service
+
     if not structlog.is_configured():
         # Standard output is for the result of the command, such as a document.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
@@ -45,11 +54,40 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
     await service.store.open()
     try:
         yield service
+    except FeedError as error:
+        raise await _with_suggestion(service, error) from None
     finally:
         await service.store.close()
 
 
-def run_offline(config: Path | None, work: Callable[[FeedService], Awaitable[T]], mode: OpenMode = OpenMode.READ) -> T:
+async def _with_suggestion(service: "FeedService", error: FeedError) -> FeedError:
+    """Return the error of a request, with the node that was probably meant if the command names one that is missing."""
+    command = click.get_current_context(silent=True)
+    name = command.params.get("node") if command is not None else None
+    if error.condition is not Condition.ITEM_NOT_FOUND or not isinstance(name, str):
+        return error
+    names = await service.read(lambda tx, _context: _names_without(tx, name))
+    return (
+        error
+        if names is None
+        else FeedError(error.condition, f"no such node: {name}{did_you_mean(name.partition('?')[0], names)}")
+    )
+
+
+def _names_without(tx: "ReadTx", name: str) -> list[str] | None:
+    """Return the names of all nodes, None if a node or a view has this name."""
+    from smartfeeds.service.context import find
+
+    try:
+        is_known = find(tx, name) is not None
+    except FeedError:  # the feed exists, and its view does not
+        is_known = True
+    return None if is_known else [node.name for node in tx.nodes("", NO_LIMIT)]
+
+
+def run_offline(
+    config: Path | None, work: "Callable[[FeedService], Awaitable[T]]", mode: OpenMode = OpenMode.READ
+) -> T:
     """Return the result of work with the service of `open_offline`."""
 
     async def run() -> T:
@@ -59,20 +97,20 @@ def run_offline(config: Path | None, work: Callable[[FeedService], Awaitable[T]]
     return run_async(run())
 
 
-def read_offline(config: Path | None, work: Callable[[ReadTx, Context], T]) -> T:
+def read_offline(config: Path | None, work: "Callable[[ReadTx, Context], T]") -> T:
     """Return the result of a read on the database of the configuration."""
     return run_offline(config, lambda service: service.read(work))
 
 
 def read_pages(
-    config: Path | None, page: Callable[[ReadTx, Context, int, int], list[T]], number: Callable[[T], int]
+    config: Path | None, page: "Callable[[ReadTx, Context, int, int], list[T]]", number: Callable[[T], int]
 ) -> list[T]:
     """Return all rows that `page` returns behind a number, at most so many at a time.
 
     Each page is a transaction: a long read would let the WAL file of a running service grow.
     """
 
-    async def read(service: FeedService) -> list[T]:
+    async def read(service: "FeedService") -> list[T]:
         rows: list[T] = []
         while more := await service.read(
             lambda tx, context: page(tx, context, number(rows[-1]) if rows else 0, PAGE_ROWS)  # noqa: B023 - run here
@@ -83,12 +121,12 @@ def read_pages(
     return run_offline(config, read)
 
 
-def write_offline(config: Path | None, work: Callable[[WriteTx, Context], T], mode: OpenMode = OpenMode.WRITE) -> T:
+def write_offline(config: Path | None, work: "Callable[[WriteTx, Context], T]", mode: OpenMode = OpenMode.WRITE) -> T:
     """Return the result of a write to the database of the configuration."""
     return run_offline(config, lambda service: service.write(work), mode)
 
 
-def operator(service: FeedService) -> Jid:
+def operator(service: "FeedService") -> Jid:
     """Return the JID that acts if no other is named."""
     return Jid("", service.policy.domain)
 
@@ -98,7 +136,7 @@ def named_or_admin(config: Path | None, text: str | None) -> str | None:
     return text or next(iter(load_settings(config).pubsub.admins), None)
 
 
-def actor_of(service: FeedService, text: str | None) -> Jid:
+def actor_of(service: "FeedService", text: str | None) -> Jid:
     """Return the bare JID that `--owner` or `--publisher` names, else the operator. Raises ConfigError."""
     if text is None:
         return operator(service)
@@ -108,7 +146,7 @@ def actor_of(service: FeedService, text: str | None) -> Jid:
     return jid
 
 
-def act_as(service: FeedService, text: str | None) -> Jid:
+def act_as(service: "FeedService", text: str | None) -> Jid:
     """Return the bare JID that acts, as `actor_of`. The choice of the operator overrides the rights on nodes."""
     actor = actor_of(service, text)
     service.policy = replace(service.policy, admins=service.policy.admins | {str(actor)})

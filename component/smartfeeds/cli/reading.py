@@ -12,14 +12,13 @@ from typing import BinaryIO, cast
 import click
 
 from smartfeeds.app.formats import read_document
+from smartfeeds.cli.common import name_of
 from smartfeeds.errors import ConfigError, DocumentError, DocumentFormatError, FeedError, FormatError
 from smartfeeds.formats.feed_document import FeedDocument
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS, is_base
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.sync.document_reader import HEAD_BYTES, FeedFormat, form_of
 
-# A path of a document; "-" is standard input.
-DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 # The tree of a chunk fits in the cache of a processor: parsing 256 KiB at a time takes a quarter more of its time.
 _CHUNK_BYTES = 64 * 1024
 # Items of a feed are mostly read in the order in which they were written, so one call of the system reads several.
@@ -43,11 +42,6 @@ base_option = click.option(
     default="",
     help="The address of the document, which resolves its relative links.",
 )
-
-
-def name_of(file: Path) -> str:
-    """Return the name of the file for messages."""
-    return "standard input" if str(file) == "-" else str(file)
 
 
 def read_file(file: Path, base: str) -> FeedDocument:

@@ -1,4 +1,4 @@
-"""`smartfeeds run` starts the service; `smartfeeds status` reports whether it runs and is connected."""
+"""Starts the service for `smartfeeds run`, and reads for `smartfeeds status` whether it runs and is connected."""
 
 import asyncio
 import contextlib
@@ -14,8 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import click
-
 from smartfeeds import __version__
 from smartfeeds.hidden import hidden
 
@@ -24,12 +22,13 @@ with hidden("rich", "greenlet"):
     import structlog
 
 from smartfeeds.app.config import Settings
-from smartfeeds.cli.common import FILE, config_option, json_option, read_settings, refuse_devices
+from smartfeeds.cli.common import load_settings, read_settings, refuse_devices
 from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import Exit, exit_failed_if, print_json, print_out, run_async
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.errors import ConfigError, SmartfeedsError, UnknownOutcomeError
 from smartfeeds.store.engine import TransientError
+from smartfeeds.store.lock import database_holder
 from smartfeeds.telemetry import set_up_logging
 from smartfeeds.watchdog import Watchdog
 
@@ -56,20 +55,12 @@ Report = Callable[[], Mapping[str, Mapping[str, object]]]
 log = structlog.get_logger()
 
 
-@click.command("run")
-@config_option
-@click.option("--status", type=FILE, help="A file for the state of the service, which smartfeeds status reads.")
-def run_command(config: Path | None, status: Path | None) -> None:
-    """Run the service until SIGTERM or Ctrl-C, or until an admin stops it. A second signal ends it at once.
-
-    If the server is unreachable, if another process uses the name, or if PostgreSQL is away, the service retries for
-    ever. It exits with an error only if the configuration or the database cannot be used.
-    """
+def run_service(config: Path | None, status: Path | None) -> bool:
+    """Run the service until it is stopped. Returns whether an admin wants it to be started again."""
     settings = read_settings(config)
     set_up_logging(settings.log.format, settings.log.level)
     loop_factory = _uvloop_factory() if settings.run.event_loop == "uvloop" else None
-    if run_async(_serve(settings, status), loop_factory):
-        click.get_current_context().exit(Exit.RESTART)
+    return run_async(_serve(settings, status or settings.store.status_file), loop_factory)
 
 
 def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -343,28 +334,40 @@ def _lines(state: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-@click.command("status")
-@click.argument("file", type=FILE)
-@json_option
-def status_command(file: Path, *, as_json: bool) -> None:
-    """Read the status FILE of smartfeeds run and print whether the service runs and is connected; exit code 1 if it is
-    not.
-    """
+def default_status_file(config: Path | None) -> Path:
+    """Return the file that a service writes without --status. Raises ConfigError if there is another one."""
+    store = load_settings(config).store
+    file = store.status_file
+    if file is None:
+        raise ConfigError(
+            f"the database {store.address.name} is PostgreSQL, and each process has a status file of its own; name the "
+            "FILE of smartfeeds run --status"
+        )
+    if not file.exists() and (holder := database_holder(store.path)):
+        raise ConfigError(f"{holder} uses the database and writes no {file}; name the FILE of smartfeeds run --status")
+    return file
+
+
+def read_status(file: Path) -> tuple[bool, dict[str, Any]]:
+    """Return whether the service that has written a file is running, and what it has written, {} if it is not."""
     try:
-        state = json.loads(file.read_text())
-        online, age_s = bool(state["online"]), time.time() - float(state["at"])
-        running = age_s < STALE_S and _lives(state)
+        state: dict[str, Any] = json.loads(file.read_text())
+        running = time.time() - float(state["at"]) < STALE_S and _lives(state)
+        bool(state["online"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):  # the file may have any content
-        running, online, state = False, False, {}
+        return False, {}
+    return running, state if running else {}
+
+
+def print_status(running: bool, state: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the state of the service that `read_status` returns."""
+    online = running and bool(state["online"])
     if as_json:
-        report = {
-            name: state.get(name, empty) if running else empty for name, empty in (("version", ""), ("rates", {}))
-        }
-        if running:
-            report |= {name: state[name] for name in _PARTS if name in state}
-        print_json({"running": running, "online": running and online, **report})
+        report = {name: state.get(name, empty) for name, empty in (("version", ""), ("rates", {}))}
+        report |= {name: state[name] for name in _PARTS if name in state}
+        print_json({"running": running, "online": online, **report})
     else:
         print_out("not running" if not running else "online" if online else "running, not online")
-        for line in _lines(state) if running else ():
+        for line in _lines(state):
             print_out(line)
-    exit_failed_if(not (running and online))
+    exit_failed_if(not online)

@@ -14,6 +14,7 @@ from smartfeeds.service.resources import (
     Action,
     ActionResult,
     ActionRoute,
+    Brief,
     Caller,
     Column,
     Fields,
@@ -160,6 +161,7 @@ CONSUMERS: Resource[ConsumerStatus] = Resource(
         Column("error", lambda status: status.failure.error if status.failure else "", N_("Last error")),
     ),
     empty="There are no consumers.",
+    brief=Brief(("consumer", "node", "state", "waiting", "lag_s", "error"), cut=("error",)),
     read=_read,
     places=Places(r"[0-9]{1,18}:[a-z]*:[^\r\n]*", ":".join(map(str, FIRST))),
     narrow=Filter(

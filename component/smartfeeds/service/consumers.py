@@ -1,10 +1,12 @@
 """Consumers of feeds in the store: added with a mark, and listed with what they still have to receive."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from smartfeeds.core.consumers import PUSH, RETRY_REQUEST_US, Consumer, ConsumerRow, Failure, failure_of
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Mark, Slice
+from smartfeeds.core.nearest import did_you_mean
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context
@@ -64,21 +66,20 @@ def retry_consumers(tx: WriteTx, _context: Context, name: str | None) -> list[Co
             tx.set_wait(consumer, replace(failure, next_us=RETRY_REQUEST_US))
             consumers.append(consumer)
     if name is not None and not consumers:
-        if _exists(tx, name):
+        if name in _names(tx):
             text = f"the consumer {name} has no failed delivery, so there is nothing to retry"
         else:
-            text = f"there is no consumer {name}; smartfeeds consumer list shows the names"
+            hint = did_you_mean(name, _names(tx)) or "; smartfeeds consumer list shows the names"
+            text = f"there is no consumer {name}{hint}"
         raise FeedError(Condition.ITEM_NOT_FOUND, text)
     return consumers
 
 
-def _exists(tx: ReadTx, name: str) -> bool:
+def _names(tx: ReadTx) -> Iterator[str]:
     after = FIRST
     while rows := tx.consumers(after, _SEARCHED):
-        if any(row.consumer.name == name for row in rows):
-            return True
+        yield from (row.consumer.name for row in rows)
         after = place_of(rows[-1])
-    return False
 
 
 def waiting_items(tx: ReadTx, node_no: int, order: Order, mark: Mark) -> tuple[int, int | None]:

@@ -14,6 +14,7 @@ from smartfeeds.service.requests import Answer, CreateNode, NodeCreated, NodeReq
 from smartfeeds.service.resources import (
     Action,
     ActionResult,
+    Brief,
     Caller,
     Column,
     Field,
@@ -153,6 +154,7 @@ NODES: Resource[NodeSummary] = Resource(
         Column("creator", lambda entry: entry.node.creator, "Creator", heading=N_("Created by")),
     ),
     empty="There are no nodes.",
+    brief=Brief(("node", "kind", "items", "subscriptions", "created")),
     read=reader(ListManagedNodes),
     command=ListCommand(
         "list-nodes", "List nodes", ("node", "title", "kind", "items", "deleted", "subscriptions", "creator")

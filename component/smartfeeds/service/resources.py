@@ -7,7 +7,7 @@ texts for it.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
@@ -215,11 +215,25 @@ class TablePage:
     links: bool = False
 
 
+class Brief(NamedTuple):
+    """The list on the command line: its columns without `--wide`, and those whose texts may be cut to fit a line.
+
+    The other columns identify something, or are short: they are never cut.
+    """
+
+    columns: tuple[str, ...]
+    cut: tuple[str, ...] = ()
+
+
+_ALL_COLUMNS: Final = Brief(())
+
+
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[E]):
     """A list. `columns` are in the order of JSON.
 
-    `name` is its path over HTTP, and `noun` names an entry. `empty` is what the command line prints for an empty list.
+    `name` is its path over HTTP, and `noun` names an entry. `empty` is what the command line prints for an empty list,
+    and `brief` is its list; by default it has all columns.
     `read` returns a page; the flag is that of `narrow`. `of_node`: each node has such a list. The list has an ad-hoc
     command if it has a `command`, a route if it has a `summary`, a page if it has a `table`.
     """
@@ -228,6 +242,7 @@ class Resource(Generic[E]):
     noun: str
     columns: tuple[Column[E], ...]
     empty: str = ""
+    brief: Brief = _ALL_COLUMNS
     read: ReadPage[E] | None = None
     of_node: bool = False
     places: Places | None = None

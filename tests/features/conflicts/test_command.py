@@ -82,13 +82,22 @@ def test_list_shows_each_version_the_winner_first(ready: Run) -> None:
 
 def test_list_for_people_has_a_line_a_version(ready: Run) -> None:
     """[A-62] Readable without a manual; the tag stands where `resolve` wants it."""
-    lines = ready("conflicts", "plans").stdout.splitlines()
+    narrow = ready("conflicts", "plans").stdout
+    lines = ready("conflicts", "plans", "--wide").stdout.splitlines()
 
     assert lines[0] == "plans: one, 3 versions"
     assert [line.split()[0] for line in lines[1:]] == ["wins", "conflict", "conflict"]
     assert [line.split()[1] for line in lines[1:]] == [one["tag"] for one in shown(ready)[0]["versions"]]
     assert lines[1].endswith("nine") and lines[2].endswith("(deleted)")
     assert "feeds.b.example/alice@example.org" in lines[3]
+    assert max(map(len, narrow.splitlines())) <= 80
+    for text in (
+        "feeds.b.example/alice@example.org",
+        "nine",
+        "(deleted)",
+        *(one["tag"] for one in shown(ready)[0]["versions"]),
+    ):
+        assert text in narrow
 
 
 def test_list_without_a_command_is_list(ready: Run) -> None:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from smartfeeds.app.formats import FORMATS, read_document
 from smartfeeds.errors import FeedError
-from smartfeeds.features.documents.command import head_of, items_of
+from smartfeeds.features.documents.command import items_of
 from smartfeeds.features.documents.ess import read_ess
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.document_format import FeedExport
+from smartfeeds.formats.feed_details import head_of
 from support.effort import runs
 from support.entries import items
 from support.routes import document

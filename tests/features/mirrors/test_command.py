@@ -84,7 +84,7 @@ def test_web_address_may_have_the_scheme_of_a_reader(ready: Run) -> None:
         ((ADDRESS, "--node", "plans", "--name", "A b"), Exit.CONFIG, "cannot be the name of a mirror"),
         ((ADDRESS, "--node", "plans", "--every", "1"), Exit.USAGE, "--every"),
         ((ADDRESS, "--node", "plans", "--owner", "@"), Exit.USAGE, "is not a bare JID"),
-        ((ADDRESS,), Exit.USAGE, "--node"),
+        ((ADDRESS,), Exit.USAGE, "Missing argument 'NODE'"),
     ],
 )
 def test_add_tells_what_is_wrong_and_stores_nothing(

@@ -274,7 +274,7 @@ def test_feed_with_sync_data_is_offered_as_a_mirror(ready: Run, pages: Site, dat
         program, *arguments = shlex.split(line)
         assert program == "smartfeeds" and arguments[:3] == ["mirror", "add", url]
         ready(*arguments)
-    assert shlex.split(command)[4:6] == ["--node", "a b"]
+    assert shlex.split(command)[4] == "a b"
 
 
 def test_other_feeds_are_not_offered_as_mirrors(ready: Run, pages: Site) -> None:
@@ -417,3 +417,18 @@ def test_address_is_taken_as_programs_copy_it(ready: Run, tmp_path: Path, text: 
         ("", "https://blog.example/list.opml"),
     ]
     ready("source", "pause", text.format(URL), "--node", "typed")
+
+
+def test_show_tells_all_that_is_known_of_a_source_but_its_password(ready: Run) -> None:
+    """[SRC-015] [SRC-047]"""
+    ready("source", "add", "https://ann:s3cret@blog.example/feed.xml", "blog", "--every", "900")
+
+    text = ready("source", "show", "1").stdout
+    row = json.loads(ready("source", "show", URL, "--json").stdout)
+
+    (listed,) = rows(ready)
+    assert {name: row[name] for name in listed} == listed
+    assert row["settings"]["every_s"] == 900
+    assert "state       new" in text and "  every_s = 900" in text
+    assert "s3cret" not in text + str(row) and "ann" not in text + str(row)
+    assert "there is no source 7" in ready("source", "show", "7", code=Exit.CONFIG).stderr

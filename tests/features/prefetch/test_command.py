@@ -136,7 +136,7 @@ async def test_now_with_wait_tells_the_result(
         await change(state=state, asked_us=None)
 
     await fill(asked_us=1)
-    monkeypatch.setattr("smartfeeds.features.prefetch.command.ask_for", lambda _tx, _context, _node, _item: 1)
+    monkeypatch.setattr("smartfeeds.features.prefetch.enclosures.ask_for", lambda _tx, _context, _node, _item: 1)
     monkeypatch.setattr("smartfeeds.features.prefetch.command.pause", sleep)
     result = await asyncio.to_thread(ready, "prefetch", "now", "news", "one", "--wait", code=code)
     assert f"{state.value}: {URL}" in result.stdout

@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from smartfeeds.app.commands import CommandRow, CommandTopic
 from smartfeeds.app.feature import Feature, Host, Running, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
+    import click
+
     from smartfeeds.features.accounts.pages import SignInPages
     from smartfeeds.http.side import HttpSide
     from smartfeeds.store.row_readers import RowReader
@@ -49,10 +52,29 @@ def _run(host: Host) -> Running:
     return run_accounts(host)
 
 
+def _token() -> "click.Command":
+    from smartfeeds.features.accounts.command import token_command
+
+    return token_command
+
+
 ACCOUNTS = Feature(
     "accounts",
     needs=("pages",),
-    commands={"token": "smartfeeds.features.accounts.command"},
+    commands=(
+        CommandRow(
+            "token",
+            CommandTopic.PEOPLE,
+            "Add, list and remove bearer tokens for HTTP.",
+            _token,
+            {
+                "add": "Add a token for NODE and print it.",
+                "list": "List all tokens without their secrets, oldest first.",
+                "remove": "Revoke the token ID at once and for ever.",
+            },
+            {"revoke": "remove"},
+        ),
+    ),
     store=_store,
     service=_service,
     http=_http,

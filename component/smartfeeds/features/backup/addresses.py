@@ -3,13 +3,15 @@
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from smartfeeds.core.stores import NO_PSYCOPG, StoreAddress, parse_store
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.backup.copy_sqlite import sqlite_source, sqlite_target
-from smartfeeds.features.backup.copying import CopySource, CopyTarget
+
+if TYPE_CHECKING:
+    from smartfeeds.features.backup.copying import CopySource, CopyTarget
 
 
 def store_address(text: str) -> StoreAddress:
@@ -34,8 +36,10 @@ def with_password(address: StoreAddress, password_file: Path | None) -> StoreAdd
         raise ConfigError(f"cannot read {password_file}: {reason}") from None
 
 
-def open_source(address: StoreAddress) -> AbstractContextManager[CopySource]:
+def open_source(address: StoreAddress) -> "AbstractContextManager[CopySource]":
     """Return the database to read, which no service may use. Raises ConfigError, StoreError."""
+    from smartfeeds.features.backup.copy_sqlite import sqlite_source
+
     if not address.is_shared:
         return sqlite_source(Path(address.path))
     try:
@@ -45,8 +49,10 @@ def open_source(address: StoreAddress) -> AbstractContextManager[CopySource]:
     return postgres_source(address)
 
 
-def open_target(address: StoreAddress) -> AbstractContextManager[CopyTarget]:
+def open_target(address: StoreAddress) -> "AbstractContextManager[CopyTarget]":
     """Return the database to write, which no service may use. Raises ConfigError, StoreError."""
+    from smartfeeds.features.backup.copy_sqlite import sqlite_target
+
     if not address.is_shared:
         return sqlite_target(Path(address.path))
     try:

@@ -1,17 +1,18 @@
 """`smartfeeds restore`: checks a backup and puts it in the place of the database."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings
 from smartfeeds.console import exit_failed_if, print_json, print_out
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import ConfigError, StoreError
-from smartfeeds.features.backup.digests import digest_of
-from smartfeeds.features.backup.restoring import BackupContents, check_backup, restore_backup
-from smartfeeds.terminal import step_bars
+
+if TYPE_CHECKING:
+    from smartfeeds.app.config_store import StoreSettings
+    from smartfeeds.features.backup.restoring import BackupContents
 
 
 @click.command("restore")
@@ -27,6 +28,9 @@ def restore_command(file: Path, config: Path | None, *, check: bool, replace: bo
     change and a digest. With --check nothing is changed, and the service may be running. The command ends with code 1
     if the backup lacks uploaded files.
     """
+    from smartfeeds.features.backup.restoring import check_backup, restore_backup
+    from smartfeeds.terminal import step_bars
+
     store = None if check else _file_store(config)
     if not file.exists():
         raise StoreError(f"the backup {file} does not exist; name a file that smartfeeds backup has written")
@@ -45,7 +49,7 @@ def restore_command(file: Path, config: Path | None, *, check: bool, replace: bo
     exit_failed_if(contents.missing_files)
 
 
-def _file_store(config: Path | None) -> StoreSettings:
+def _file_store(config: Path | None) -> "StoreSettings":
     """Return the settings of the database, which must be a file. Raises ConfigError."""
     store = read_settings(config).store
     if store.is_shared:
@@ -56,7 +60,9 @@ def _file_store(config: Path | None) -> StoreSettings:
     return store
 
 
-def _to_json(contents: BackupContents) -> dict[str, object]:
+def _to_json(contents: "BackupContents") -> dict[str, object]:
+    from smartfeeds.features.backup.digests import digest_of
+
     return {
         "schema": contents.schema,
         "sha256": digest_of(contents.tables),
@@ -73,7 +79,9 @@ def _to_json(contents: BackupContents) -> dict[str, object]:
     }
 
 
-def _print(file: Path, contents: BackupContents) -> None:
+def _print(file: Path, contents: "BackupContents") -> None:
+    from smartfeeds.features.backup.digests import digest_of
+
     rows = sum(table.rows for table in contents.tables)
     print_out(f"{file}: no damage, schema {contents.schema}, {rows} rows, sha256 {digest_of(contents.tables)}.")
     for feed in contents.feeds:

@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from smartfeeds.app.commands import CommandRow, CommandTopic
 from smartfeeds.app.feature import Feature, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
+    import click
+
     from smartfeeds.features.conflicts.http import Conflicts
     from smartfeeds.http.side import HttpSide
 
@@ -28,10 +31,29 @@ def _http() -> "HttpSide[Conflicts]":
     return HTTP
 
 
+def _conflicts() -> "click.Command":
+    from smartfeeds.features.conflicts.command import conflicts_command
+
+    return conflicts_command
+
+
 CONFLICTS = Feature(
     "conflicts",
     needs=("pages",),
-    commands={"conflicts": "smartfeeds.features.conflicts.command"},
+    commands=(
+        CommandRow(
+            "conflicts",
+            CommandTopic.FEEDS,
+            "List and resolve conflicts: items that were changed in several places at once.",
+            _conflicts,
+            {
+                "list": "List the items in conflict, of NODE or of all feeds, with their versions.",
+                "resolve": "Resolve conflicts of ITEM in NODE.",
+            },
+            default="list",
+            details="Without a command it lists them: smartfeeds conflicts [NODE].",
+        ),
+    ),
     store=_store,
     service=_service,
     http=_http,

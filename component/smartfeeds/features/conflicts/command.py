@@ -6,51 +6,33 @@ The tags that `list` prints name the versions in `resolve`.
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import click
 
-from smartfeeds.cli.common import config_option, json_option
+from smartfeeds.cli.common import DOCUMENT, config_option, json_option, name_of
+from smartfeeds.cli.list_commands import list_options
 from smartfeeds.cli.nodes import all_nodes
 from smartfeeds.cli.offline import act_as, named_or_admin, operator, run_offline
-from smartfeeds.cli.reading import DOCUMENT, name_of, read_bytes
 from smartfeeds.console import Commands, print_err, print_json, print_out
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.conflicts.requests import (
-    CombinedText,
-    ConflictedItem,
-    ConflictList,
-    ListConflicts,
-    ResolveConflicts,
-    ResolvedItem,
-)
-from smartfeeds.formats.atom import read_meta
-from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
-from smartfeeds.service.answers import ask
-from smartfeeds.service.context import locate
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.base import OpenMode, ReadTx
-from smartfeeds.sync.record import Version
+from smartfeeds.lists import print_columns
+
+if TYPE_CHECKING:
+    from smartfeeds.features.conflicts.requests import CombinedText, ConflictedItem, ResolvedItem
+    from smartfeeds.service.feeds import FeedService
+    from smartfeeds.store.base import ReadTx
+    from smartfeeds.sync.record import Version
 
 _LONGEST_TITLE = 80  # characters, so that a version fits a line of a terminal
 
 
-class _ListFirst(Commands):
-    """A group whose default command is `list`: `smartfeeds conflicts news`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert `list` if the first argument is not a command."""
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group("conflicts", cls=_ListFirst)
+@click.group("conflicts", cls=Commands)
 def conflicts_command() -> None:
     """List and resolve conflicts: items that were changed in several places at once.
 
@@ -60,9 +42,8 @@ def conflicts_command() -> None:
 
 @conflicts_command.command("list")
 @click.argument("node", required=False)
-@config_option
-@json_option
-def list_conflicts(node: str | None, config: Path | None, *, as_json: bool) -> None:
+@list_options
+def list_conflicts(node: str | None, config: Path | None, *, as_json: bool, wide: bool) -> None:
     """List the items in conflict, of NODE or of all feeds, with their versions.
 
     Each version has a line: winner or conflict, tag, time, author, title.
@@ -72,7 +53,7 @@ def list_conflicts(node: str | None, config: Path | None, *, as_json: bool) -> N
         print_json(items)
         return
     for item in items:
-        _print_item(item)
+        _print_item(item, wide=wide)
     if not items:
         print_err("There are no conflicts.")
 
@@ -114,6 +95,9 @@ def resolve_conflicts(
 
     The list shows the tags. If you keep a deleted version, the item is deleted.
     """
+    from smartfeeds.features.conflicts.requests import CombinedText
+    from smartfeeds.store.base import OpenMode
+
     by = named_or_admin(config, by)
     text = None if combined is None else CombinedText(_text_in(combined))
     work = partial(_resolve, node=node, item=item, keep=keep, settle=settle, combined=text, by=by)
@@ -125,19 +109,24 @@ def resolve_conflicts(
         print_out(f"Resolved {item} of {node}: {title}; {counted(answer.left, 'conflict')} left.")
 
 
-async def _list(service: FeedService, node: str | None) -> list[dict[str, Any]]:
+async def _list(service: "FeedService", node: str | None) -> list[dict[str, Any]]:
     names = await service.read(lambda tx, _context: _names(tx, node))
     return [_as_json(name, item) for name in names async for item in _conflicted(service, name)]
 
 
-def _names(tx: ReadTx, name: str | None) -> list[str]:
+def _names(tx: "ReadTx", name: str | None) -> list[str]:
     """Return the feeds that have conflicts."""
+    from smartfeeds.service.context import locate
+
     nodes = [locate(tx, name).node] if name is not None else all_nodes(tx)
     return [node.name for node in nodes if node.kind is NodeKind.FEED and tx.conflict_count(node.node_no)]
 
 
-async def _conflicted(service: FeedService, name: str) -> AsyncIterator[ConflictedItem]:
+async def _conflicted(service: "FeedService", name: str) -> "AsyncIterator[ConflictedItem]":
     """Yield all items of a feed that are in conflict, page by page."""
+    from smartfeeds.features.conflicts.requests import ConflictList, ListConflicts
+    from smartfeeds.service.answers import ask
+
     after: str | None = None
     while True:
         page = ResultSetRequest(max=str(service.policy.page_max), after=after)
@@ -151,6 +140,9 @@ async def _conflicted(service: FeedService, name: str) -> AsyncIterator[Conflict
 
 
 def _text_in(path: Path) -> str:
+    from smartfeeds.cli.reading import read_bytes
+    from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
+
     data = read_bytes(path, MAX_PAYLOAD_BYTES + 1)
     if len(data) > MAX_PAYLOAD_BYTES:
         raise ConfigError(f"{name_of(path)} is longer than {MAX_PAYLOAD_BYTES} bytes; write a shorter text")
@@ -161,21 +153,24 @@ def _text_in(path: Path) -> str:
 
 
 async def _resolve(
-    service: FeedService,
+    service: "FeedService",
     node: str,
     item: str,
     keep: str,
     settle: tuple[str, ...],
-    combined: CombinedText | None,
+    combined: "CombinedText | None",
     by: str | None,
-) -> ResolvedItem:
+) -> "ResolvedItem":
+    from smartfeeds.features.conflicts.requests import ResolveConflicts, ResolvedItem
+    from smartfeeds.service.answers import ask
+
     request = ResolveConflicts(
         act_as(service, by), service.policy.domain, node, item, keep, settle or None, combined=combined
     )
     return await ask(service.handle, request, ResolvedItem)
 
 
-def _as_json(node: str, conflicted: ConflictedItem) -> dict[str, Any]:
+def _as_json(node: str, conflicted: "ConflictedItem") -> dict[str, Any]:
     return {
         "node": node,
         "item": conflicted.item.id,
@@ -186,7 +181,7 @@ def _as_json(node: str, conflicted: ConflictedItem) -> dict[str, Any]:
     }
 
 
-def _version(tag: str, version: Version, *, wins: bool) -> dict[str, Any]:
+def _version(tag: str, version: "Version", *, wins: bool) -> dict[str, Any]:
     top = version.top
     return {
         "tag": tag,
@@ -200,16 +195,23 @@ def _version(tag: str, version: Version, *, wins: bool) -> dict[str, Any]:
 
 
 def _title(payload: bytes) -> str:
+    from smartfeeds.formats.atom import read_meta
+
     return one_line(read_meta(payload).body)[:_LONGEST_TITLE]
 
 
-def _print_item(item: dict[str, Any]) -> None:
+def _print_item(item: dict[str, Any], *, wide: bool) -> None:
     """Print an item with a line per version."""
     versions = item["versions"]
     print_out(f"{item['node']}: {item['item']}, {counted(len(versions), 'version')}")
-    width = max(len(version["by"]) for version in versions)
-    for version in versions:
-        what = "wins" if version["wins"] else "conflict"
-        title = "(deleted)" if version["deleted"] else version["title"] or "(no title)"
-        when = version["when"] or "-"
-        print_out(f"  {what:8}  {version['tag']}  {when:20}  {version['by'] or '-':{width}}  {title}")
+    rows = [
+        {
+            "what": "wins" if version["wins"] else "conflict",
+            "tag": version["tag"],
+            "when": version["when"] or "-",
+            "by": version["by"] or "-",
+            "title": "(deleted)" if version["deleted"] else version["title"] or "(no title)",
+        }
+        for version in versions
+    ]
+    print_columns(rows, list(rows[0]), cut=("title",), wide=wide, heading=False, indent=2)

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from smartfeeds.console import Commands, exit_failed_if, print_out, run_async
-from smartfeeds.features.demo.blog import publish_post
-from smartfeeds.features.demo.person import DemoUser
-from smartfeeds.features.demo.phone import Phone
-from smartfeeds.features.demo.serve import FOLDER, NODE, SERVICE, Scene, find_folder, running_scene, serve
-from smartfeeds.terminal import out, progress_bar
+from smartfeeds.features.demo.folder import FOLDER
 
 if TYPE_CHECKING:
     from smartfeeds.features.demo.gap import GapDemo
+    from smartfeeds.features.demo.serve import Scene
     from smartfeeds.features.demo.share import SharingDemo
 
 _FOLDER = click.option(
@@ -41,6 +38,9 @@ def demo_command() -> None:
 @_FOLDER
 def demo_serve(folder: Path) -> None:
     """Start a Prosody, the service and a blog, fill a feed, and print commands to try. Ctrl-C stops everything."""
+    from smartfeeds.features.demo.serve import serve
+    from smartfeeds.terminal import out, progress_bar
+
     run_async(serve(folder, out, progress_bar()))
 
 
@@ -49,11 +49,16 @@ def demo_serve(folder: Path) -> None:
 @_FOUND_FOLDER
 def demo_publish(title: str, folder: Path | None) -> None:
     """Publish an entry with this TITLE to the feed of a running demo serve."""
+    from smartfeeds.features.demo.serve import NODE, find_folder
+
     item_id = run_async(_publish(folder or find_folder(), title))
     print_out(f"Published {item_id} to {NODE}.")
 
 
 async def _publish(folder: Path, title: str) -> str:
+    from smartfeeds.features.demo.person import DemoUser
+    from smartfeeds.features.demo.serve import NODE, SERVICE, running_scene
+
     scene = running_scene(folder)
     person = DemoUser(scene.owner, scene.client_port)
     await person.login()
@@ -69,6 +74,9 @@ async def _publish(folder: Path, title: str) -> str:
 @_FOUND_FOLDER
 def demo_post(title: str, text: str, folder: Path | None) -> None:
     """Write a post with this TITLE on the blog of a running demo serve."""
+    from smartfeeds.features.demo.blog import publish_post
+    from smartfeeds.features.demo.serve import find_folder, running_scene
+
     scene = running_scene(folder or find_folder())
     address = run_async(publish_post(scene.blog_url, scene.secret, title, text))
     print_out(f"Posted {address}")
@@ -78,11 +86,17 @@ def demo_post(title: str, text: str, folder: Path | None) -> None:
 @_FOUND_FOLDER
 def demo_phone(folder: Path | None) -> None:
     """Be the reader of a running demo serve: print the chat messages that arrive, and send the lines that you type."""
+    from smartfeeds.features.demo.serve import find_folder, running_scene
+
     run_async(_chat(running_scene(folder or find_folder())))
 
 
-async def _chat(scene: Scene) -> None:
+async def _chat(scene: "Scene") -> None:
     # Made here, because a client belongs to the event loop that runs.
+    from smartfeeds.features.demo.person import DemoUser
+    from smartfeeds.features.demo.phone import Phone
+    from smartfeeds.features.demo.serve import SERVICE
+
     person = DemoUser(scene.reader, scene.client_port)
     await Phone(person, SERVICE, _print_lines).chat()
 
@@ -117,5 +131,7 @@ def demo_share() -> None:
 
 
 def _play(demo: "type[GapDemo | SharingDemo]") -> None:
+    from smartfeeds.terminal import out
+
     with tempfile.TemporaryDirectory(prefix="smartfeeds-demo-") as folder:
         exit_failed_if(not run_async(demo(Path(folder), out).perform()))

@@ -27,6 +27,7 @@ from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.features.accounts import rows as account_rows
 from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.features.demo.blog import Blog
+from smartfeeds.features.demo.folder import FOLDER
 from smartfeeds.features.demo.stage import OWNER, write_config
 from smartfeeds.local.process import HOST, LocalAccount, free_port, is_listening
 from smartfeeds.local.prosody import Prosody
@@ -41,7 +42,6 @@ from smartfeeds.telemetry import set_up_logging
 SERVICE: Final = "feeds.localhost"
 NODE: Final = "planet"
 READER: Final = "bob@localhost"
-FOLDER: Final = ".run"
 ONLINE_S: Final = 60.0
 _SCENE: Final = "scene.json"
 _LABEL: Final = "smartfeeds demo serve"

@@ -2,17 +2,16 @@
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.markup import escape
-from rich.table import Table
 
-from smartfeeds.app.config import Settings
 from smartfeeds.cli.common import config_file, config_option, json_option, read_settings
 from smartfeeds.console import exit_failed_if, print_json, run_async
 from smartfeeds.features.doctor.findings import CheckState, Finding
-from smartfeeds.features.doctor.probe import check_all
-from smartfeeds.terminal import err, print_table
+
+if TYPE_CHECKING:
+    from smartfeeds.app.config import Settings
 
 _STYLES = {CheckState.OK: "green", CheckState.NOTE: "yellow", CheckState.FIX: "bold red"}
 
@@ -42,7 +41,10 @@ def doctor_command(config: Path | None, *, as_json: bool) -> None:
     exit_failed_if(any(finding.state is CheckState.FIX for finding in findings))
 
 
-async def _collect(settings: Settings, config: Path | None) -> list[Finding]:
+async def _collect(settings: "Settings", config: Path | None) -> list[Finding]:
+    from smartfeeds.features.doctor.probe import check_all
+    from smartfeeds.terminal import err
+
     findings = []
     with err.status("checking"):
         async for finding in check_all(settings, config):
@@ -60,6 +62,11 @@ def _json_of(finding: Finding) -> dict[str, str]:
 
 
 def _print(findings: list[Finding]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from smartfeeds.terminal import print_table
+
     table = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:
         style = _STYLES[finding.state]

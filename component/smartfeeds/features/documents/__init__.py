@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from smartfeeds.app.commands import CommandRow, CommandTopic
 from smartfeeds.app.feature import Feature
 
 if TYPE_CHECKING:
+    import click
+
     from smartfeeds.features.documents.http import NnoLists
     from smartfeeds.formats.document_format import DocumentFormat
     from smartfeeds.http.side import HttpSide
@@ -22,6 +25,23 @@ def _http() -> "HttpSide[NnoLists]":
     return HTTP
 
 
+def _convert() -> "click.Command":
+    from smartfeeds.features.documents.command import convert_command
+
+    return convert_command
+
+
 DOCUMENTS = Feature(
-    "documents", commands={"convert": "smartfeeds.features.documents.command"}, http=_http, documents=_documents
+    "documents",
+    commands=(
+        CommandRow(
+            "convert",
+            CommandTopic.DOCUMENTS,
+            "Write the feed in FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) in another "
+            "format.",
+            _convert,
+        ),
+    ),
+    http=_http,
+    documents=_documents,
 )

@@ -4,34 +4,10 @@ from pathlib import Path
 
 import click
 
-from smartfeeds.cli.common import config_option
-from smartfeeds.cli.list_commands import list_command
+from smartfeeds.cli.common import config_option, json_option, node_argument
+from smartfeeds.cli.list_commands import list_options, print_list
 from smartfeeds.cli.offline import read_pages, write_offline
-from smartfeeds.console import Commands, print_out
-from smartfeeds.core.times import US_PER_S, format_second
-from smartfeeds.features.callbacks.resources import last_delivery
-from smartfeeds.features.hub.requests import HubStatus, drop_subscription, hub_statuses
-from smartfeeds.service.resources import Column, Resource
-
-# The addresses of callbacks are secrets of their receivers, so the list has their hosts only.
-HUB_SUBSCRIPTIONS: Resource[HubStatus] = Resource(
-    "hub",
-    "subscription",
-    (
-        Column("subscription", lambda status: status.callback.callback_no),
-        Column("node", lambda status: status.node),
-        Column("topic", lambda status: status.callback.topic),
-        Column("host", lambda status: status.callback.host),
-        Column("reader", lambda status: status.callback.reader),
-        Column("state", lambda status: status.phase.value),
-        Column("dialect", lambda status: status.dialect),
-        Column("lease_end", lambda status: format_second(status.callback.expires_us)),
-        Column("waiting", lambda status: status.waiting),
-        Column("lag_s", lambda status: status.lag_us // US_PER_S),
-        *last_delivery(lambda status: (status.callback, status.failure)),
-    ),
-    empty="There are no subscriptions.",
-)
+from smartfeeds.console import Commands, print_result
 
 
 @click.group("hub", cls=Commands)
@@ -39,25 +15,34 @@ def hub_command() -> None:
     """List the subscriptions of the WebSub hub, and end them."""
 
 
-hub_command.add_command(
-    list_command(
-        HUB_SUBSCRIPTIONS,
-        lambda config: read_pages(config, hub_statuses, lambda status: status.callback.callback_no),
-        "List subscriptions: topic, host of the callback, state, end of the lease, waiting items and last delivery."
-        "\n\nSecrets and the addresses of callbacks are not shown.",
-        lambda status: status.node,
-        "Only subscriptions of this node.",
-    )
-)
+@hub_command.command("list")
+@node_argument(required=False)
+@list_options
+def list_subscriptions(node: str | None, config: Path | None, *, as_json: bool, wide: bool) -> None:
+    """List subscriptions, of NODE or of all nodes: topic, host of the callback, state, end of the lease, waiting items
+    and last delivery.
+
+    Secrets and the addresses of callbacks are not shown.
+    """
+    from smartfeeds.features.hub.requests import hub_statuses
+    from smartfeeds.features.hub.resources import HUB_SUBSCRIPTIONS
+
+    statuses = read_pages(config, hub_statuses, lambda status: status.callback.callback_no)
+    listed = (status for status in statuses if node in (None, status.node))
+    print_list(HUB_SUBSCRIPTIONS, listed, as_json=as_json, wide=wide)
 
 
-@hub_command.command("drop")
+@hub_command.command("remove")
 @click.argument("number", type=click.IntRange(min=1))
 @config_option
-def drop(number: int, config: Path | None) -> None:
+@json_option
+def remove(number: int, config: Path | None, *, as_json: bool) -> None:
     """End the subscription NUMBER. A running service tells the subscriber within seconds.
 
     The number is in the first column of the list.
     """
+    from smartfeeds.features.hub.requests import drop_subscription
+
     callback = write_offline(config, lambda tx, context: drop_subscription(tx, context, number))
-    print_out(f"Ended the subscription {number} of {callback.host} to {callback.topic}.")
+    text = f"Ended the subscription {number} of {callback.host} to {callback.topic}."
+    print_result(text, {"subscription": number, "host": callback.host, "topic": callback.topic}, as_json=as_json)

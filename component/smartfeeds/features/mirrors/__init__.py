@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from smartfeeds.app.commands import CommandRow, CommandTopic
 from smartfeeds.app.feature import Feature, Host, Running, Section, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
+    import click
+
     from smartfeeds.store.row_readers import RowReader
 
 
@@ -49,10 +52,32 @@ def _run(host: Host) -> Running:
     return run_mirrors(host)
 
 
+def _mirror() -> "click.Command":
+    from smartfeeds.features.mirrors.command import mirror_command
+
+    return mirror_command
+
+
 MIRRORS = Feature(
     "mirrors",
     needs=("polling",),
-    commands={"mirror": "smartfeeds.features.mirrors.command"},
+    commands=(
+        CommandRow(
+            "mirror",
+            CommandTopic.SOURCES,
+            "Synchronise nodes with feeds elsewhere (docs/mirrors.md).",
+            _mirror,
+            {
+                "add": "Synchronise NODE with the feed at ADDRESS, such as xmpp:feeds.b.example?;node=plans or "
+                "https://b.example/feeds/plans/.",
+                "list": "List all mirrors, including those in the configuration.",
+                "remove": "End the mirror NAME.",
+                "restart": "Make the mirror NAME read and send everything again, for example after a backup was "
+                "restored on either side.",
+                "status": "Show the state of mirrors: lag, conflicts, rejected items with reasons.",
+            },
+        ),
+    ),
     settings=_settings,
     store=_store,
     service=_service,

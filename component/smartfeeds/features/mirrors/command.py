@@ -4,30 +4,22 @@ A running service applies each change within seconds.
 """
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from smartfeeds.cli.common import bare_jid, config_option, json_option, load_settings, private_option
-from smartfeeds.cli.list_commands import print_list
+from smartfeeds.cli.common import bare_jid, config_option, json_option, load_settings, node_argument, private_option
+from smartfeeds.cli.list_commands import list_options, print_list
 from smartfeeds.cli.offline import read_offline, write_offline
-from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out
+from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out, print_result
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_second
 from smartfeeds.core.web_address import is_web
-from smartfeeds.features.mirrors.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, make_mirror
-from smartfeeds.features.mirrors.resources import MIRRORS, SETTINGS
-from smartfeeds.features.mirrors.settings import MirrorSettings
-from smartfeeds.features.mirrors.statuses import (
-    MirrorStanding,
-    MirrorStatus,
-    add_mirror,
-    describe_standing,
-    mirror_statuses,
-    remove_mirror,
-    restart_mirror,
-)
-from smartfeeds.store.base import OpenMode
+from smartfeeds.features.mirrors.mirror import EVERY_S, LEAST_EVERY_S, Direction
+
+if TYPE_CHECKING:
+    from smartfeeds.features.mirrors.mirror import Mirror
+    from smartfeeds.features.mirrors.statuses import MirrorStanding, MirrorStatus
 
 _WAYS: Final = {Direction.IN: "incoming", Direction.OUT: "outgoing"}
 
@@ -39,7 +31,7 @@ def mirror_command() -> None:
 
 @mirror_command.command("add")
 @click.argument("address")
-@click.option("--node", required=True, help="The local node. It is created if it does not exist.")
+@node_argument()
 @click.option(
     "--direction",
     type=click.Choice([way.value for way in Direction]),
@@ -62,16 +54,33 @@ def mirror_command() -> None:
 )
 @private_option
 @config_option
-def add(address: str, config: Path | None, owner: str | None, **settings: Any) -> None:
-    """Synchronise a node with the feed at ADDRESS, such as xmpp:feeds.b.example?;node=plans or https://b.example/feeds/plans/."""
+@json_option
+def add(address: str, config: Path | None, owner: str | None, *, as_json: bool, **settings: Any) -> None:
+    """Synchronise NODE with the feed at ADDRESS, such as xmpp:feeds.b.example?;node=plans or https://b.example/feeds/plans/.
+
+    NODE is created if it does not exist.
+    """
+    from smartfeeds.features.mirrors.mirror import make_mirror
+    from smartfeeds.features.mirrors.statuses import add_mirror
+    from smartfeeds.store.base import OpenMode
+
     mirror = make_mirror(address=address, owner=owner or "", **settings)
     write_offline(config, lambda tx, context: add_mirror(tx, context, mirror), OpenMode.CREATE)
-    click.echo(mirror.name)
-    for line in _advice(mirror, load_settings(config).component.jid):
+    print_result(mirror.name, _facts(mirror), as_json=as_json)
+    for line in () if as_json else _advice(mirror, load_settings(config).component.jid):
         print_err(line)
 
 
-def _advice(mirror: Mirror, domain: str) -> list[str]:
+def _facts(mirror: "Mirror") -> dict[str, str]:
+    return {
+        "name": mirror.name,
+        "node": mirror.node,
+        "direction": mirror.direction.value,
+        "address": mirror.address,
+    }
+
+
+def _advice(mirror: "Mirror", domain: str) -> list[str]:
     """Return what the remote service has to do."""
     lines = ["A running service starts the mirror within seconds; smartfeeds mirror status shows its state."]
     feed = mirror.feed
@@ -85,27 +94,35 @@ def _advice(mirror: Mirror, domain: str) -> list[str]:
 @mirror_command.command("remove")
 @click.argument("name")
 @config_option
-def remove(name: str, config: Path | None) -> None:
+@json_option
+def remove(name: str, config: Path | None, *, as_json: bool) -> None:
     """End the mirror NAME. The node and its items remain."""
+    from smartfeeds.features.mirrors.statuses import remove_mirror
+
     mirror = write_offline(config, lambda tx, context: remove_mirror(tx, context, name))
-    print_out(f"Removed the mirror {name}; the node {mirror.node} remains.")
+    print_result(f"Removed the mirror {name}; the node {mirror.node} remains.", _facts(mirror), as_json=as_json)
 
 
 @mirror_command.command("restart")
 @click.argument("name")
 @config_option
-def restart(name: str, config: Path | None) -> None:
+@json_option
+def restart(name: str, config: Path | None, *, as_json: bool) -> None:
     """Make the mirror NAME read and send everything again, for example after a backup was restored on either side."""
-    write_offline(config, lambda tx, context: restart_mirror(tx, context, name))
-    print_out(f"The mirror {name} starts again; items that are equal on both sides do not change.")
+    from smartfeeds.features.mirrors.statuses import restart_mirror
+
+    mirror = write_offline(config, lambda tx, context: restart_mirror(tx, context, name))
+    text = f"The mirror {name} starts again; items that are equal on both sides do not change."
+    print_result(text, _facts(mirror), as_json=as_json)
 
 
 @mirror_command.command("list")
-@config_option
-@json_option
-def list_mirrors(config: Path | None, *, as_json: bool) -> None:
+@list_options
+def list_mirrors(config: Path | None, *, as_json: bool, wide: bool) -> None:
     """List all mirrors, including those in the configuration."""
-    print_list(MIRRORS, _statuses(config), SETTINGS, as_json=as_json)
+    from smartfeeds.features.mirrors.resources import MIRRORS, SETTINGS
+
+    print_list(MIRRORS, _statuses(config), SETTINGS, as_json=as_json, wide=wide)
 
 
 @mirror_command.command("status")
@@ -114,11 +131,14 @@ def list_mirrors(config: Path | None, *, as_json: bool) -> None:
 @json_option
 def show_status(name: str | None, config: Path | None, *, as_json: bool) -> None:
     """Show the state of mirrors: lag, conflicts, rejected items with reasons. Exit code 1: a mirror is not in step."""
-    statuses = [status for status in _statuses(config) if name in (None, status.mirror.name)]
+    from smartfeeds.features.mirrors.resources import MIRRORS
+    from smartfeeds.features.mirrors.statuses import no_such_mirror
+
+    known = _statuses(config)
+    statuses = [status for status in known if name in (None, status.mirror.name)]
     if name is not None and not statuses:
-        raise click.BadParameter(
-            f"there is no mirror {name}; smartfeeds mirror list shows all mirrors", param_hint="NAME"
-        )
+        text = no_such_mirror(name, (status.mirror.name for status in known))
+        raise click.BadParameter(text, param_hint="NAME")
     if as_json:
         print_json([MIRRORS.row(status) for status in statuses])
     else:
@@ -130,7 +150,7 @@ def show_status(name: str | None, config: Path | None, *, as_json: bool) -> None
     exit_failed_if(not all(standing.in_step for status in statuses for standing in status.standings))
 
 
-def _lines(status: MirrorStatus) -> list[str]:
+def _lines(status: "MirrorStatus") -> list[str]:
     mirror = status.mirror
     lines = [f"{mirror.name}  {mirror.node}  {mirror.direction.value}  {mirror.address}"]
     lines += [] if status.node_there else [f"  the node {mirror.node} does not exist here yet"]
@@ -141,7 +161,9 @@ def _lines(status: MirrorStatus) -> list[str]:
     return lines
 
 
-def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
+def _lines_of(standing: "MirrorStanding", mirror: "Mirror") -> list[str]:
+    from smartfeeds.features.mirrors.statuses import describe_standing
+
     state = standing.state
     parts = [
         describe_standing(standing),
@@ -167,6 +189,9 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
     return lines
 
 
-def _statuses(config: Path | None) -> list[MirrorStatus]:
+def _statuses(config: Path | None) -> "list[MirrorStatus]":
+    from smartfeeds.features.mirrors.settings import MirrorSettings
+    from smartfeeds.features.mirrors.statuses import mirror_statuses
+
     configured = [section.to_mirror() for section in load_settings(config).sections(MirrorSettings)]
     return read_offline(config, lambda tx, context: mirror_statuses(tx, context, configured))

@@ -14,6 +14,7 @@ from smartfeeds.service.requests import Request
 from smartfeeds.service.resources import (
     Action,
     ActionResult,
+    Brief,
     Caller,
     Choice,
     Column,
@@ -116,6 +117,7 @@ MIRRORS: Resource[MirrorStatus] = Resource(
         Column("error", None, "Last error", text=_errors),
     ),
     empty="There are no mirrors.",
+    brief=Brief(("name", "node", "direction", "address"), cut=("address",)),
     read=_read,
     command=ListCommand(
         "list-mirrors",

@@ -4,11 +4,12 @@ The store contains the mirrors, so that a running service and the command line s
 store for changes. The state of a mirror survives restarts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.consumers import Consumer, Failure, failure_of
 from smartfeeds.core.model import Mark, Node
+from smartfeeds.core.nearest import did_you_mean
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
@@ -112,10 +113,15 @@ def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
     return row.mirror
 
 
+def no_such_mirror(name: str, known: Iterable[str]) -> str:
+    """Returns the text of the error for a name that no mirror has."""
+    return f"there is no mirror {name}{did_you_mean(name, known) or '; smartfeeds mirror list shows all mirrors'}"
+
+
 def _row(tx: ReadTx, name: str) -> MirrorRow:
     row = stored_mirrors.mirror(tx, name)
     if row is None:
-        raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
+        raise ConfigError(no_such_mirror(name, (other.mirror.name for other in stored_mirrors.mirrors(tx))))
     return row
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -22,12 +22,14 @@ from smartfeeds.console import exit_failed_if, print_err, print_json, print_line
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.errors import SmartfeedsError
-from smartfeeds.features.moving_in.moved import MovedProblem, MovedReader, UnreadableNode
-from smartfeeds.features.moving_in.moving import MoveSettings, NodeReport, move_node
-from smartfeeds.service.feeds import FeedService
+from smartfeeds.lists import print_rows
 from smartfeeds.store.base import OpenMode
 from smartfeeds.system import now_us
-from smartfeeds.terminal import print_rows, progress_bar
+
+if TYPE_CHECKING:
+    from smartfeeds.features.moving_in.moved import MovedProblem, MovedReader
+    from smartfeeds.features.moving_in.moving import NodeReport
+    from smartfeeds.service.feeds import FeedService
 
 # service -> the module and the function that reads its data; imported when it is used.
 READERS: Final = {
@@ -38,7 +40,9 @@ READERS: Final = {
 _HELP: Final = """
 
 With --from, move the nodes of another service here, from its data in SOURCE: items with ids, dates and publishers,
-options, affiliations and subscriptions. Subscribers are not notified of the items. The import can be repeated."""
+options, affiliations and subscriptions. Subscribers are not notified of the items. The import can be repeated. Without
+NODE all nodes are moved."""
+_FORMER_NODES: Final = f"{__name__}.nodes"
 _FROM: Final = (
     click.Option(["--from", "origin"], type=click.Choice(sorted(READERS)), help="The service whose data SOURCE is."),
     click.Option(["--host"], default="", help="With --from: the JID of the component there. Default: component.jid."),
@@ -82,20 +86,32 @@ def with_from(command: click.Command) -> click.Command:
         move(arguments, others["config"], as_json=others["as_json"])
         return None
 
-    node = click.Option(
-        ["--node", "nodes"],
-        multiple=True,
-        help="The node. It is created if it does not exist. With --from: only this node; repeat the option for "
-        "several.",
-    )
-    own = {
+    own: dict[str, click.Parameter] = {
         "source": click.Argument(["source"], type=import_source, metavar="FILE|URL|SOURCE"),
-        "node": node,
+        "node": click.Argument(["nodes"], nargs=-1, metavar="[NODE]...", callback=_with_former),
+        "former_node": click.Option(
+            ["--node", "former_nodes"],
+            multiple=True,
+            hidden=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_keep_former,
+        ),
     }
     params = [own.get(param.name or "", param) for param in command.params]
     # The library dedents the whole text, in which this paragraph has no indentation.
     text = f"{cleandoc(command.help or '')}{_HELP}"
     return click.Command(command.name, callback=run, params=[*params, *_FROM], help=text)
+
+
+def _keep_former(ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> None:
+    """Keep the nodes of the option --node, the former way to name them (`cli.common.node_argument`)."""
+    ctx.meta[_FORMER_NODES] = values
+
+
+def _with_former(ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    former: tuple[str, ...] = ctx.meta.pop(_FORMER_NODES, ())
+    return values + former
 
 
 def import_source(text: str) -> Path | str:
@@ -117,11 +133,9 @@ def document_source(source: Path | str) -> Path | str:
 
 
 def single_node(nodes: tuple[str, ...]) -> str:
-    """Return the value of `--node` for the import of a document. Raises UsageError if it is not there once."""
+    """Return the node for the import of a document. Raises UsageError unless there is exactly one."""
     if len(nodes) != 1:
-        raise click.UsageError(
-            "Missing option '--node'." if not nodes else "--node is repeated; a document has one node"
-        )
+        raise click.UsageError("Missing argument 'NODE'." if not nodes else "a document is imported into one NODE")
     return nodes[0]
 
 
@@ -141,6 +155,8 @@ class Move:
 
 def move(arguments: Move, config: Path | None, *, as_json: bool) -> None:
     """Move the nodes, and print what was done or would be done. Ends the command as failed if a node was refused."""
+    from smartfeeds.features.moving_in.moved import MovedProblem, UnreadableNode
+
     owner = named_or_admin(config, arguments.owner)
     host = arguments.host or load_settings(config).component.jid
     reports: list[NodeReport] = []
@@ -163,11 +179,15 @@ async def _run(
     arguments: Move,
     host: str,
     owner: str | None,
-    reports: list[NodeReport],
-    problems: list[MovedProblem],
-    service: FeedService,
+    reports: "list[NodeReport]",
+    problems: "list[MovedProblem]",
+    service: "FeedService",
 ) -> None:
     """Move the nodes, and add what was done to `reports` and `problems`."""
+    from smartfeeds.features.moving_in.moved import MovedProblem
+    from smartfeeds.features.moving_in.moving import MoveSettings, move_node
+    from smartfeeds.terminal import progress_bar
+
     settings = MoveSettings(
         str(actor_of(service, owner)),
         NodeKind(arguments.kind) if arguments.kind else None,
@@ -190,12 +210,12 @@ async def _run(
         progress.update(task, total=progress.tasks[task].completed)
 
 
-def _reader(origin: str) -> MovedReader:
+def _reader(origin: str) -> "MovedReader":
     module, function = READERS[origin]
     return cast("MovedReader", getattr(importlib.import_module(f"{__package__}.{module}"), function))
 
 
-def _row(report: NodeReport) -> dict[str, Any]:
+def _row(report: "NodeReport") -> dict[str, Any]:
     return {
         "node": report.node,
         "outcome": report.outcome,
@@ -208,7 +228,7 @@ def _row(report: NodeReport) -> dict[str, Any]:
     }
 
 
-def _print_as_json(arguments: Move, reports: list[NodeReport], problems: list[MovedProblem]) -> None:
+def _print_as_json(arguments: Move, reports: "list[NodeReport]", problems: "list[MovedProblem]") -> None:
     value = {
         "from": arguments.origin,
         "dry_run": arguments.dry_run,
@@ -225,8 +245,10 @@ def _print_as_json(arguments: Move, reports: list[NodeReport], problems: list[Mo
     print_json(value)
 
 
-def _print_reports(arguments: Move, reports: list[NodeReport], problems: list[MovedProblem]) -> None:
-    print_rows([_row(report) for report in reports], as_json=False, empty="there are no nodes to move")
+def _print_reports(arguments: Move, reports: "list[NodeReport]", problems: "list[MovedProblem]") -> None:
+    # The columns that are nearly always 0 or the same are in the JSON.
+    brief = ("node", "outcome", "kind", "added", "skipped", "affiliations", "subscriptions")
+    print_rows([_row(report) for report in reports], as_json=False, empty="there are no nodes to move", brief=brief)
     lines = [f"{problem.subject}: {problem.reason}" for problem in problems]
     for report in reports:
         lines += [f"{report.node}: skipped {item}: {reason}" for item, reason in report.counts.skipped]

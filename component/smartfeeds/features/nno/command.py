@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -24,14 +24,14 @@ from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.web_address import is_web
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.features.documents.ess import MAX_BYTES, NnoEntry, build_time, read_either, write_nno
-from smartfeeds.features.nno.entries import Aggregator, EntryRequest
-from smartfeeds.features.nno.ess_files import EssSource, Puller
-from smartfeeds.features.nno.results import FullEntry, dump_results, load_results
-from smartfeeds.formats.entry import read_entry
-from smartfeeds.net.clients import Fetcher
-from smartfeeds.net.fetch import FetchError, FetchLimits, display_url
 from smartfeeds.system import now_us
-from smartfeeds.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from smartfeeds.features.nno.entries import Aggregator, EntryRequest
+    from smartfeeds.features.nno.ess_files import EssSource
+    from smartfeeds.features.nno.results import FullEntry
+    from smartfeeds.net.clients import Fetcher
+    from smartfeeds.net.fetch import FetchLimits
 
 _STEP: Final = 500  # files between two moves of the bar
 
@@ -40,7 +40,7 @@ _STEP: Final = 500  # files between two moves of the bar
 class _NnoRun:
     """The entries that a run has collected, and the sources that it skipped."""
 
-    aggregator: Aggregator
+    aggregator: "Aggregator"
     skipped: list[tuple[str, str]] = field(default_factory=list)
     used: int = 0
 
@@ -72,6 +72,9 @@ def nno_command(
     A source is the address of an ESS or NNO file, or of a web page that links to one; or a file; or a folder, whose
     files and subfolders are read. Standard error lists the sources that cannot be read.
     """
+    from smartfeeds.features.nno.entries import Aggregator
+    from smartfeeds.net.fetch import FetchLimits, display_url
+
     if cache is not None and not full:
         raise click.UsageError("--cache requires --full, whose results it stores")
     for path in filter(None, (cache, output)):
@@ -89,8 +92,12 @@ def nno_command(
 
 
 async def _nno(
-    run: _NnoRun, sources: Sequence[str], limits: FetchLimits, cache: Path | None, *, full: bool, as_json: bool
+    run: _NnoRun, sources: Sequence[str], limits: "FetchLimits", cache: Path | None, *, full: bool, as_json: bool
 ) -> str:
+    from smartfeeds.features.nno.ess_files import EssSource, Puller
+    from smartfeeds.features.nno.results import dump_results
+    from smartfeeds.net.clients import Fetcher
+
     async with AsyncExitStack() as stack:
         web = {url: EssSource(url) for url in sources if is_web(url)}
         fetcher = await stack.enter_async_context(Fetcher(limits)) if full or web else None
@@ -115,11 +122,14 @@ async def _nno(
         return _json(run, pulled.results, at_us) if as_json else "\n".join(_line(*result) for result in pulled.results)
 
 
-async def _fetch_all(run: _NnoRun, fetcher: Fetcher, web: dict[str, EssSource]) -> None:
+async def _fetch_all(run: _NnoRun, fetcher: "Fetcher", web: "dict[str, EssSource]") -> None:
+    from smartfeeds.net.fetch import FetchError
+    from smartfeeds.terminal import progress_bar
+
     with progress_bar() as progress:
         task = progress.add_task("ESS files", total=len(web))
 
-        async def refresh(source: EssSource) -> None:
+        async def refresh(source: "EssSource") -> None:
             try:
                 await source.refresh(fetcher, run.aggregator.limit)
                 run.used += 1
@@ -134,6 +144,8 @@ async def _fetch_all(run: _NnoRun, fetcher: Fetcher, web: dict[str, EssSource]) 
 
 def _read_all(run: _NnoRun, source: str) -> None:
     """Read a file, or all files in a folder."""
+    from smartfeeds.terminal import progress_bar
+
     if not Path(source).exists():
         run.skipped.append((source, "does not exist"))
         return
@@ -179,7 +191,7 @@ def _outline(entries: Sequence[NnoEntry], at_us: int) -> str:
     return file.data.decode()
 
 
-def _json(run: _NnoRun, results: Sequence[tuple[NnoEntry, FullEntry | None]], at_us: int) -> str:
+def _json(run: _NnoRun, results: "Sequence[tuple[NnoEntry, FullEntry | None]]", at_us: int) -> str:
     rows = [
         {
             "feed": entry.feed_url,
@@ -194,7 +206,7 @@ def _json(run: _NnoRun, results: Sequence[tuple[NnoEntry, FullEntry | None]], at
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 
-def _full_json(full_entry: FullEntry) -> dict[str, object]:
+def _full_json(full_entry: "FullEntry") -> dict[str, object]:
     title, link = _title_and_link(full_entry)
     return {
         "id": full_entry.item.id,
@@ -206,7 +218,7 @@ def _full_json(full_entry: FullEntry) -> dict[str, object]:
     }
 
 
-def _line(entry: NnoEntry, full_entry: FullEntry | None) -> str:
+def _line(entry: NnoEntry, full_entry: "FullEntry | None") -> str:
     when = format_datetime(entry.time_s * US_PER_S)
     if full_entry is None:
         return one_line(f"{when}  (not found)  {entry.feed_url}")
@@ -215,12 +227,16 @@ def _line(entry: NnoEntry, full_entry: FullEntry | None) -> str:
     return one_line(f"{when}  {title or '(no title)'}{mark}  {link or full_entry.item.id}")
 
 
-def _title_and_link(full_entry: FullEntry) -> tuple[str, str]:
+def _title_and_link(full_entry: "FullEntry") -> tuple[str, str]:
+    from smartfeeds.formats.entry import read_entry
+
     entry = read_entry(Item(0, full_entry.item.id, 0, 0, full_entry.item.payload, ""))
     return entry.title.plain, next((link.href for link in entry.links if link.rel == "alternate"), "")
 
 
-def _cached(cache: Path | None) -> dict[EntryRequest, FullEntry]:
+def _cached(cache: Path | None) -> "dict[EntryRequest, FullEntry]":
+    from smartfeeds.features.nno.results import load_results
+
     if cache is None or not cache.exists():
         return {}
     try:

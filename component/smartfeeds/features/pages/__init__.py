@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from smartfeeds.app.commands import CommandRow, CommandTopic
 from smartfeeds.app.feature import Feature, Host, Running, Section, StoreSide
 
 if TYPE_CHECKING:
+    import click
+
     from smartfeeds.features.pages.routes import PageHandlers
     from smartfeeds.http.side import HttpSide
 
@@ -35,8 +38,19 @@ def _run(host: Host) -> Running:
     return run_pages(host)
 
 
+def _search() -> "click.Command":
+    from smartfeeds.features.pages.command import search_command
+
+    return search_command
+
+
 PAGES = Feature(
     "pages",
+    commands=(
+        CommandRow(
+            "search", CommandTopic.FEEDS, "Search the entries of NODE, or of all feeds, for the words in TEXT.", _search
+        ),
+    ),
     settings=_settings,
     store=_store,
     http=_http,

@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from smartfeeds.app.commands import CommandRow, CommandTopic
 from smartfeeds.app.feature import Feature, Host, Running, Section, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
+    import click
+
     from smartfeeds.features.polling.http import PollingHandlers
     from smartfeeds.http.side import HttpSide
     from smartfeeds.store.row_readers import RowReader
@@ -60,10 +63,41 @@ def _run(host: Host) -> Running:
     return run_polling(host)
 
 
+def _source() -> "click.Command":
+    from smartfeeds.features.polling.command import source_command
+
+    return source_command
+
+
 POLLING = Feature(
     "polling",
     needs=("callbacks",),
-    commands={"source": "smartfeeds.features.polling.command"},
+    commands=(
+        CommandRow(
+            "source",
+            CommandTopic.SOURCES,
+            "Fill nodes with feeds of other servers (docs/webfeeds.md).",
+            _source,
+            {
+                "add": "Fill a node with the feed at URL, or with the first feed that the page at URL links to.",
+                "check": "Explain what a poll of URL sees: redirects, format, items, hints, and the feeds that a web "
+                "page offers.",
+                "export": "Write the sources, of NODE or of all nodes, as a subscription list in OPML, which "
+                "`source import` and feed readers read.",
+                "follow": "Follow the subscription list LIST: its feeds become sources, with the settings given here.",
+                "import": "Add the feeds of FILE, a subscription list in OPML.",
+                "list": "List sources, of NODE or of all nodes, with their state, the next poll, and what is wrong.",
+                "pause": "Stop the polls of SOURCE, a number or address of the list, until it is resumed.",
+                "poll": "Make a running service poll SOURCE now, a number or address of the list.",
+                "remove": "End SOURCE, a number or address of the list.",
+                "renew": "Make a running service subscribe SOURCE, a number or address of the list, at its hub or "
+                "cloud again.",
+                "resume": "Poll SOURCE again, a number or address of the list, after it was paused or stopped.",
+                "set": "Change the settings of SOURCE, a number or address of the list.",
+                "show": "Show SOURCE, a number or address of the list: its state, its last answers and its settings.",
+            },
+        ),
+    ),
     settings=_settings,
     store=_store,
     service=_service,

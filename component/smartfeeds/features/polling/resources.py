@@ -9,6 +9,7 @@ from smartfeeds.net.fetch import display_url
 from smartfeeds.service.resources import (
     Action,
     ActionResult,
+    Brief,
     Caller,
     Choice,
     Column,
@@ -100,6 +101,7 @@ SOURCES: Resource[SourceStatus] = Resource(
         Column("missed", lambda entry: 0 if entry.push is None else entry.push.misses),
     ),
     empty="There are no sources.",
+    brief=Brief(("number", "node", "state", "next", "reason"), cut=("reason",)),
     read=reader(ListSources),
     command=ListCommand(
         "list-sources",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from smartfeeds.core.model import NO_LIMIT, Node, Slice
+from smartfeeds.core.nearest import did_you_mean
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE
@@ -25,6 +26,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 SPREAD_S: Final = 600  # over which overdue sources and subscriptions are spread after a start (SRC-028, WS-137)
 # So many items of a node are read to see whether a feed has filled it.
 _ITEMS_COMPARED: Final = 20
+_LIKE: Final = 0.8  # of an address that is suggested: all of them begin and end alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,9 @@ def find_source(tx: ReadTx, context: Context, text: str, node: str | None = None
     if len(matches) > 1:
         raise ConfigError(f"{len(matches)} nodes have a source {text}; add --node, or use the number of the source")
     if not matches:
-        raise ConfigError(f"there is no source {text}; smartfeeds source list shows all sources")
+        known = [] if text.isdigit() else [source.first_url for source in source_rows.sources(tx, 0, NO_LIMIT)]
+        hint = did_you_mean(text, known, _LIKE) or "; smartfeeds source list shows all sources"
+        raise ConfigError(f"there is no source {text}{hint}")
     return matches[0]
 
 

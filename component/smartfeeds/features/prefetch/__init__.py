@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from smartfeeds.app.commands import CommandExtension, CommandRow, CommandTopic
 from smartfeeds.app.feature import Feature, Host, Running, Section, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
+    import click
+
     from smartfeeds.http.side import HttpSide
     from smartfeeds.http.stored_files import FileReplies
 
@@ -41,11 +44,41 @@ def _run(host: Host) -> Running:
     return run_prefetch(host)
 
 
+def _prefetch() -> "click.Command":
+    from smartfeeds.features.prefetch.command import prefetch_command
+
+    return prefetch_command
+
+
+def _with_check(command: "click.Command") -> "click.Command":
+    from smartfeeds.features.prefetch.source_command import with_check
+
+    return with_check(command)
+
+
 PREFETCH = Feature(
     "prefetch",
     needs=("polling",),
-    commands={"prefetch": "smartfeeds.features.prefetch.command"},
-    extends={"source": "smartfeeds.features.prefetch.source_command:with_check"},
+    commands=(
+        CommandRow(
+            "prefetch",
+            CommandTopic.SOURCES,
+            "Enclosures that are loaded in advance (docs/webfeeds-prefetch.md).",
+            _prefetch,
+            {
+                "add": "Load the newest enclosures of SOURCE, a number or address of `source list`, older items "
+                "included.",
+                "list": "List enclosures, of NODE or of all nodes: state, loaded bytes, reason of the last failure, "
+                "address.",
+                "log": "List the loads that have ended, for NODE or for all nodes, the oldest first: when, node, "
+                "item, bytes, seconds, and why "
+                "a load failed.",
+                "now": "Make a running service load the enclosures of ITEM in NODE now, outside the windows, by the "
+                "same rules.",
+            },
+        ),
+    ),
+    extends=(CommandExtension("source", _with_check),),
     settings=_settings,
     store=_store,
     service=_service,

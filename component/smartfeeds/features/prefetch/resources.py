@@ -3,7 +3,7 @@
 from smartfeeds.core.times import format_second
 from smartfeeds.features.prefetch.enclosure import EnclosureState, FileArrival
 from smartfeeds.features.prefetch.requests import ListedEnclosure, ListEnclosures
-from smartfeeds.service.resources import Column, Resource, TablePage, reader
+from smartfeeds.service.resources import Brief, Column, Resource, TablePage, reader
 from smartfeeds.texts import N_
 
 ENCLOSURES: Resource[ListedEnclosure] = Resource(
@@ -28,6 +28,7 @@ ENCLOSURES: Resource[ListedEnclosure] = Resource(
         Column("address", lambda entry: entry.status.enclosure.url, N_("Address")),
     ),
     empty="There are no enclosures.",
+    brief=Brief(("node", "item", "state", "percent", "reason"), cut=("reason",)),
     read=reader(ListEnclosures),
     table=TablePage(
         N_("Enclosures"),
@@ -49,4 +50,5 @@ ARRIVALS: Resource[FileArrival] = Resource(
         Column("address", lambda arrival: arrival.url),
     ),
     empty="No load has ended.",
+    brief=Brief(("at", "node", "item", "bytes", "reason"), cut=("reason",)),
 )

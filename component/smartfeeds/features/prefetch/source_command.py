@@ -8,7 +8,6 @@ import click
 
 from smartfeeds.cli.common import read_settings
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.prefetch.settings import PrefetchSettings
 
 _COMMANDS: Final = ("add", "follow", "set", "import")
 
@@ -28,6 +27,8 @@ def _checked(command: click.Command) -> click.Command:
     @wraps(callback)
     def run(**parameters: Any) -> Any:
         if parameters["prefetch"]:
+            from smartfeeds.features.prefetch.settings import PrefetchSettings
+
             folder = read_settings(parameters["config"]).section(PrefetchSettings).folder
             if folder is None:
                 raise ConfigError("nothing can be loaded in advance: prefetch.folder is not set; set a folder first")

@@ -10,42 +10,27 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from smartfeeds.app.config_store import StoreSettings
 from smartfeeds.cli.common import FILE, bare_jid, config_option, json_option, read_settings, yes_option
 from smartfeeds.cli.offline import read_offline, run_offline
 from smartfeeds.cli.reading import spooled_pieces
 from smartfeeds.cli.whole_file import whole_file
-from smartfeeds.console import Commands, exit_failed_if, print_json, print_out
+from smartfeeds.console import Commands, exit_failed_if, print_json, print_out, print_result
 from smartfeeds.core.blocklist import same_addresses
 from smartfeeds.core.person import Person
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.features.privacy import rows as privacy_rows
-from smartfeeds.features.privacy.erasing import (
-    ErasureStatus,
-    LeftItem,
-    begin_erasure,
-    continue_erasure,
-    erasure_status,
-    items_left,
-)
-from smartfeeds.features.privacy.erasures import (
-    DELETE_NODES,
-    LEFT_SHOWN,
-    Erasure,
-    ErasurePhase,
-    ErasureSettings,
-    LeftReason,
-)
-from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
-from smartfeeds.features.privacy.scrub import ScrubResult, scrub
-from smartfeeds.service.context import Context
-from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.base import OpenMode, ReadTx
-from smartfeeds.store.lock import database_holder
+from smartfeeds.features.privacy.scrub import ScrubResult
+
+if TYPE_CHECKING:
+    from smartfeeds.app.config_store import StoreSettings
+    from smartfeeds.features.privacy.erasing import ErasureStatus, LeftItem
+    from smartfeeds.features.privacy.erasures import Erasure, ErasureSettings
+    from smartfeeds.service.context import Context
+    from smartfeeds.service.feeds import FeedService
+    from smartfeeds.store.base import ReadTx
 
 WAIT_S: Final = 30.0  # a running service sends deletions within seconds
 _PAUSE_S: Final = 0.5
@@ -86,19 +71,25 @@ def gdpr_command() -> None:
 @click.argument("jid", type=bare_jid)
 @click.option("--output", type=FILE, required=True, help="The new zip file. It contains Atom and JSON.")
 @config_option
-def export(jid: str, output: Path, config: Path | None) -> None:
+@json_option
+def export(jid: str, output: Path, config: Path | None, *, as_json: bool) -> None:
     """Write everything that the store has of the bare JID to a zip file."""
     if output.exists():
         raise ConfigError(f"{output} exists already; name another file")
     person = Person(jid)
     has_data = run_offline(config, partial(_export, person=person, output=output))
     empty = f"The store has no data of {jid}. The files in {output} are empty."
-    print_out(f"The data of {jid} is in {output}." if has_data else empty)
-    _print_other_spellings(person)
+    text = f"The data of {jid} is in {output}." if has_data else empty
+    result = {"jid": jid, "file": str(output), "has_data": has_data, "other_spellings": _other_spellings(person)}
+    print_result(text, result, as_json=as_json)
+    if not as_json:
+        _print_other_spellings(person)
 
 
-async def _export(service: FeedService, person: Person, output: Path) -> bool:
+async def _export(service: "FeedService", person: Person, output: Path) -> bool:
     """Writes the file. Returns whether it contains data of the person."""
+    from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
+
     # Each part is a read of its own, and waits on disk: a person may have a million items.
     has_data = False
     with spooled_pieces() as items, spooled_pieces() as entries, spooled_pieces() as versions:
@@ -132,16 +123,24 @@ def _has_data(value: object) -> bool:
 @click.option("--block", is_flag=True, help="Block the JID for ever. The store has a salted digest of it.")
 @yes_option
 @config_option
-def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, yes: bool) -> None:
+@json_option
+def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, yes: bool, as_json: bool) -> None:
     """Erase the bare JID: its items become tombstones, its rows are removed, histories lose its name.
 
     The command continues an erasure that was interrupted. It may run beside the service.
     """
+    from smartfeeds.features.privacy.erasures import ErasurePhase, ErasureSettings
+    from smartfeeds.store.base import OpenMode
+
     settings = ErasureSettings(_nodes(nodes), now, block)
     if not yes:
-        click.confirm(f"Erase all data of {jid}? This cannot be undone.", abort=True)
+        click.confirm(f"Erase all data of {jid}? This cannot be undone.", abort=True, err=True)
     person, store = Person(jid), read_settings(config).store
     had_data, job, left = run_offline(config, lambda service: _erase(service, person, settings, store), OpenMode.WRITE)
+    if as_json:
+        _print_erased(jid, job, left, store, had_data=had_data)
+        exit_failed_if(job.is_open)
+        return
     if job.is_open and job.phase is ErasurePhase.NODES:
         print_out(
             f"The erasure of {jid} waits: the other owners of a node have left meanwhile. Repeat the command, which"
@@ -165,8 +164,10 @@ def erase(jid: str, nodes: str, config: Path | None, *, now: bool, block: bool, 
     _print_other_spellings(person)
 
 
-def _print_left(job: Erasure, left: Sequence[LeftItem]) -> None:
+def _print_left(job: "Erasure", left: "Sequence[LeftItem]") -> None:
     """Prints where the address still is, so that the operator can look at it."""
+    from smartfeeds.features.privacy.erasures import LEFT_SHOWN, LeftReason
+
     for item in left:
         place = f"node {item.node}" if item.node else "a deleted node"
         print_out(f"left: item {item.item_id} of {place}: {item.reason.value}")
@@ -176,14 +177,38 @@ def _print_left(job: Erasure, left: Sequence[LeftItem]) -> None:
         print_out(f"left: {place}: {count}: {_TEXT_REASONS.get(place, LeftReason.JOINED.value)}")
 
 
+def _print_erased(
+    jid: str, job: "Erasure", left: "Sequence[LeftItem]", store: "StoreSettings", *, had_data: bool
+) -> None:
+    """Print the erasure as JSON. `advice` is what the operator has to know or to do."""
+    advice = [] if job.is_open else [_scrub(store), _OUTSIDE]
+    print_json(
+        {
+            "jid": jid,
+            "phase": job.phase.value,
+            "had_data": had_data,
+            "counts": dict(sorted(job.counts.items())),
+            "left": [{"node": item.node, "id": item.item_id, "reason": item.reason.value} for item in left],
+            "left_texts": dict(sorted(job.left_texts.items())),
+            "advice": advice,
+            "other_spellings": _other_spellings(Person(jid)),
+        }
+    )
+
+
+def _other_spellings(person: Person) -> list[str]:
+    return [str(jid) for jid in same_addresses(person.address)[1:]]
+
+
 def _print_other_spellings(person: Person) -> None:
     """A server may name itself by letters or in ASCII, and then the service knows two users."""
-    others = [str(jid) for jid in same_addresses(person.address)[1:]]
-    if others:
+    if others := _other_spellings(person):
         print_out(f"Servers may also spell this address {' or '.join(others)}: repeat the command for this spelling.")
 
 
 def _nodes(text: str) -> str:
+    from smartfeeds.features.privacy.erasures import DELETE_NODES
+
     if text in ("", DELETE_NODES):
         return text
     if text.startswith(_TRANSFER):
@@ -192,9 +217,12 @@ def _nodes(text: str) -> str:
 
 
 async def _erase(
-    service: FeedService, person: Person, settings: ErasureSettings, store: StoreSettings
-) -> tuple[bool, Erasure, list[LeftItem]]:
+    service: "FeedService", person: Person, settings: "ErasureSettings", store: "StoreSettings"
+) -> "tuple[bool, Erasure, list[LeftItem]]":
     """Returns whether there was data to erase, the job, and the items that it has left."""
+    from smartfeeds.features.privacy import rows as privacy_rows
+    from smartfeeds.features.privacy.erasing import begin_erasure, continue_erasure
+
     former = await service.read(lambda tx, _: privacy_rows.erasure(tx, person))
     begun = await service.write(lambda tx, context: begin_erasure(tx, context, person, settings))
     until_s = time.monotonic() + WAIT_S
@@ -207,12 +235,16 @@ async def _erase(
         await asyncio.sleep(_PAUSE_S)
 
 
-def _items_left(tx: ReadTx, _context: Context, job: Erasure) -> list[LeftItem]:
+def _items_left(tx: "ReadTx", _context: "Context", job: "Erasure") -> "list[LeftItem]":
+    from smartfeeds.features.privacy.erasing import items_left
+
     return items_left(tx, job)
 
 
-def _scrub(store: StoreSettings) -> str:
+def _scrub(store: "StoreSettings") -> str:
     """Removes the bytes of deleted rows. Returns what the operator should know of them."""
+    from smartfeeds.features.privacy.scrub import scrub
+
     if not store.is_shared:
         return _SCRUBBED[scrub(store.path, served=_is_served(store))]
     from smartfeeds.features.privacy.postgres_scrub import scrub_postgres  # psycopg is an optional dependency
@@ -220,8 +252,10 @@ def _scrub(store: StoreSettings) -> str:
     return _SCRUBBED_ON_POSTGRES[scrub_postgres(store.address)]
 
 
-def _is_served(store: StoreSettings) -> bool:
+def _is_served(store: "StoreSettings") -> bool:
     """Whether a service may send the deletions. The processes on PostgreSQL are not known here."""
+    from smartfeeds.store.lock import database_holder
+
     return store.is_shared or bool(database_holder(store.path))
 
 
@@ -231,6 +265,8 @@ def _is_served(store: StoreSettings) -> bool:
 @json_option
 def status(jid: str, config: Path | None, *, as_json: bool) -> None:
     """Show the erasure of the bare JID: its phase, its counts, and the followers that have confirmed it."""
+    from smartfeeds.features.privacy.erasing import erasure_status
+
     erasure = read_offline(config, partial(erasure_status, person=Person(jid)))
     if erasure is None:
         raise FeedError(
@@ -251,7 +287,7 @@ def status(jid: str, config: Path | None, *, as_json: bool) -> None:
     print_out(_OUTSIDE)
 
 
-def _status_values(erasure: ErasureStatus) -> dict[str, Any]:
+def _status_values(erasure: "ErasureStatus") -> dict[str, Any]:
     states = {True: "confirmed", False: "waiting", None: "reads only, cannot be told"}
     return {
         "phase": erasure.job.phase.value,

@@ -6,22 +6,22 @@ because each refers to others.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from smartfeeds.cli.common import output_option
-from smartfeeds.cli.reading import DOCUMENT, OpenSource, file_spool, named, open_source, whole_document
+from smartfeeds.cli.common import DOCUMENT, output_option
+from smartfeeds.cli.reading import OpenSource, file_spool, named, open_source, whole_document
 from smartfeeds.cli.writing import check_report, opened
 from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines
 from smartfeeds.core.text import counted, is_nss, to_nss
 from smartfeeds.errors import ConfigError
-from smartfeeds.sync.document_reader import FeedFormat
-from smartfeeds.sync.joining import Joiner, JoinReport, read_feed, write_feed
-from smartfeeds.sync.merging import Outcome
-from smartfeeds.sync.record import Edit
-from smartfeeds.sync.sharing import Sharing
-from smartfeeds.sync.sync_outline import merge_outlines, read_sync_outline, write_sync_outline
 from smartfeeds.system import now_us
+
+if TYPE_CHECKING:
+    from smartfeeds.sync.joining import Joiner, JoinReport
+    from smartfeeds.sync.record import Edit
+    from smartfeeds.sync.sharing import Sharing
 
 
 @click.command("merge")
@@ -43,6 +43,9 @@ def merge_command(
     An item that was changed on both sides keeps the winning version, and the other version as a conflict. LOCAL and
     INCOMING are not changed. Standard error lists rejected items with the reasons.
     """
+    from smartfeeds.sync.document_reader import FeedFormat
+    from smartfeeds.sync.joining import Joiner
+
     check_report(output, as_json=as_json)
     if str(local) == str(incoming) == "-":
         raise click.UsageError("only one of LOCAL and INCOMING can be standard input")
@@ -68,7 +71,9 @@ def merge_command(
     exit_failed_if(report.refused and not merge_count)
 
 
-def _edit(by: str | None) -> Edit | None:
+def _edit(by: str | None) -> "Edit | None":
+    from smartfeeds.sync.record import Edit
+
     if by is None:
         return None
     if not by:
@@ -77,8 +82,10 @@ def _edit(by: str | None) -> Edit | None:
 
 
 def _merge_feeds(
-    local: OpenSource, incoming: OpenSource, joiner: Joiner, *, lenient: bool
-) -> tuple[Iterator[bytes], JoinReport, Sharing]:
+    local: OpenSource, incoming: OpenSource, joiner: "Joiner", *, lenient: bool
+) -> "tuple[Iterator[bytes], JoinReport, Sharing]":
+    from smartfeeds.sync.joining import read_feed, write_feed
+
     readers = []
     for source, add in ((local, lambda piece, _form: joiner.add_local(piece)), (incoming, joiner.add_incoming)):
         with named(source.name):
@@ -92,7 +99,10 @@ def _merge_feeds(
 
 def _merge_outlines(
     local: OpenSource, incoming: OpenSource, *, lenient: bool
-) -> tuple[Iterator[bytes], JoinReport, Sharing]:
+) -> "tuple[Iterator[bytes], JoinReport, Sharing]":
+    from smartfeeds.sync.joining import JoinReport
+    from smartfeeds.sync.sync_outline import merge_outlines, read_sync_outline, write_sync_outline
+
     sides = []
     for source in (local, incoming):
         with named(source.name):
@@ -103,7 +113,7 @@ def _merge_outlines(
     return iter(pieces), report, sides[1].sharing
 
 
-def _hints(sharing: Sharing, report: JoinReport) -> None:
+def _hints(sharing: "Sharing", report: "JoinReport") -> None:
     """Add notes from sx:sharing for users. No address in it is opened automatically (FS-021)."""
     if sharing.is_partial:
         where = f"; the complete feed is at {sharing.complete_link}" if sharing.complete_link else ""
@@ -111,7 +121,9 @@ def _hints(sharing: Sharing, report: JoinReport) -> None:
     report.note(f"INCOMING aggregates {feed.link} {feed.title}".rstrip() for feed in sharing.aggregated)
 
 
-def _as_json(local: Path, incoming: Path, output: Path | None, report: JoinReport) -> dict[str, object]:
+def _as_json(local: Path, incoming: Path, output: Path | None, report: "JoinReport") -> dict[str, object]:
+    from smartfeeds.sync.merging import Outcome
+
     return {
         "local": str(local),
         "incoming": str(incoming),
@@ -127,7 +139,9 @@ def _as_json(local: Path, incoming: Path, output: Path | None, report: JoinRepor
     }
 
 
-def _print_report(report: JoinReport) -> None:
+def _print_report(report: "JoinReport") -> None:
+    from smartfeeds.sync.merging import Outcome
+
     counts = ", ".join(f"{report.outcomes[outcome]} {outcome.value}" for outcome in Outcome)
     parts = [
         counts,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -20,18 +20,13 @@ from smartfeeds.core.model import Edge
 from smartfeeds.core.options import SSE
 from smartfeeds.core.times import parse_time
 from smartfeeds.core.view import CREATED, Order
-from smartfeeds.features.sync_documents.sync_documents import (
-    failed,
-    import_synced,
-    merge_report,
-    print_result,
-    write_shared,
-    write_shared_outline,
-)
+from smartfeeds.features.sync_documents.sync_documents import write_shared, write_shared_outline
 from smartfeeds.formats.document_format import FeedExport
 from smartfeeds.formats.links import is_uri
-from smartfeeds.service.feeds import FeedService
 from smartfeeds.sync.sharing import FeedWindow, Sharing
+
+if TYPE_CHECKING:
+    from smartfeeds.service.feeds import FeedService
 
 # The formats with sync data.
 _SHARED: Final[Mapping[str, Callable[[FeedExport, Sharing], Iterator[bytes]]]] = {
@@ -147,6 +142,8 @@ def _import_synced(
     allow_private: bool,
     as_json: bool,
 ) -> None:
+    from smartfeeds.features.sync_documents.sync_documents import failed, import_synced, merge_report, print_result
+
     owner = named_or_admin(config, owner)
     work = import_synced(source, node, owner, base, config, own=own, lenient=lenient, allow_private=allow_private)
     synced = run_async(work)
@@ -183,7 +180,7 @@ def _export_synced(
 
 
 async def _export(
-    service: FeedService, *, name: str, form: str, output: Path | None, since_us: int | None, complete: str
+    service: "FeedService", *, name: str, form: str, output: Path | None, since_us: int | None, complete: str
 ) -> Exported:
     located = await locate_view(service, name)
     view = replace(located.view if located.view.smart else CREATED, sync=True)

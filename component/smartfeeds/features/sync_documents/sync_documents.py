@@ -47,7 +47,6 @@ from smartfeeds.sync.merging import Outcome, RejectedItem
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 from smartfeeds.sync.sync_outline import neighbours_of, pieces_of, read_sync_outline
-from smartfeeds.terminal import progress_bar
 
 _EARLIEST_US = -(2**62)  # items without a date come before all others
 _ROW = 5  # numbers of an item in `SyncDocument`
@@ -101,6 +100,8 @@ async def import_synced(
     allow_private: bool,
 ) -> SyncDocument:
     """Merge a document into a node. Raises DocumentError if nothing of it can be read, FeedError, FetchError."""
+    from smartfeeds.terminal import progress_bar
+
     with file_spool() as spool:
         if isinstance(file, str):
             fetched = await fetch(file, allowed_networks(config, allow_private=allow_private))

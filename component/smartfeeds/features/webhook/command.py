@@ -1,46 +1,21 @@
 """`smartfeeds webhook`: lists the webhooks of the configuration, and drops what waits for one."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from smartfeeds.cli.common import config_option, read_settings
-from smartfeeds.cli.list_commands import list_command
+from smartfeeds.cli.common import config_option, json_option, node_argument, read_settings
+from smartfeeds.cli.list_commands import list_options, print_list
 from smartfeeds.cli.offline import read_offline, write_offline
-from smartfeeds.console import Commands, print_out
-from smartfeeds.core.consumers import Failure
+from smartfeeds.console import Commands, print_result
+from smartfeeds.core.nearest import did_you_mean
 from smartfeeds.core.text import counted
-from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.webhook.requests import WebhookStatus, drop_waiting, webhook_status
-from smartfeeds.features.webhook.settings import Webhook, WebhookSettings
-from smartfeeds.service.consumer_requests import next_attempt
-from smartfeeds.service.resources import Column, Resource
 
-
-def _failure(status: WebhookStatus) -> Failure | None:
-    return None if status.consumer is None else status.consumer.failure
-
-
-# The path of an address is often the secret of its receiver, so the list has the hosts only.
-WEBHOOKS: Resource[WebhookStatus] = Resource(
-    "webhooks",
-    "webhook",
-    (
-        Column("name", lambda status: status.webhook.name),
-        Column("node", lambda status: status.webhook.node),
-        Column("filter", lambda status: status.webhook.filter),
-        Column("host", lambda status: status.webhook.host),
-        Column("signed", lambda status: bool(status.webhook.secret)),
-        Column("state", lambda status: "new" if status.consumer is None else status.consumer.state.value),
-        Column("waiting", lambda status: 0 if status.consumer is None else status.consumer.waiting),
-        Column("lag_s", lambda status: 0 if status.consumer is None else status.consumer.lag_us // US_PER_S),
-        Column("failures", lambda status: failure.count if (failure := _failure(status)) else 0),
-        Column("error", lambda status: failure.error if (failure := _failure(status)) else ""),
-        Column("next_attempt", lambda status: next_attempt(failure.next_us) if (failure := _failure(status)) else ""),
-    ),
-    empty="There are no webhooks. A section [[webhook]] of the configuration adds one.",
-)
+if TYPE_CHECKING:
+    from smartfeeds.features.webhook.requests import WebhookStatus
+    from smartfeeds.features.webhook.settings import Webhook
 
 
 @click.group("webhook", cls=Commands)
@@ -48,39 +23,51 @@ def webhook_command() -> None:
     """List the webhooks of the configuration, and drop what waits for one."""
 
 
-def _configured(config: Path | None) -> list[Webhook]:
+def _configured(config: Path | None) -> "list[Webhook]":
+    from smartfeeds.features.webhook.settings import WebhookSettings
+
     return [section.to_webhook() for section in read_settings(config).sections(WebhookSettings)]
 
 
-def _statuses(config: Path | None) -> list[WebhookStatus]:
+def _statuses(config: Path | None) -> "list[WebhookStatus]":
+    from smartfeeds.features.webhook.requests import webhook_status
+
     webhooks = _configured(config)
     if not webhooks:
         return []  # also without a database
     return read_offline(config, lambda tx, context: [webhook_status(tx, context, webhook) for webhook in webhooks])
 
 
-webhook_command.add_command(
-    list_command(
-        WEBHOOKS,
-        _statuses,
-        "List the webhooks of the configuration: node, filter, host, state, waiting items, last error and next attempt."
-        "\n\nSecrets and addresses are not shown. `smartfeeds consumer retry webhook:NAME` makes the next attempt now.",
-        lambda status: status.webhook.node,
-        "Only webhooks of this node.",
-    )
-)
+@webhook_command.command("list")
+@node_argument(required=False)
+@list_options
+def list_webhooks(node: str | None, config: Path | None, *, as_json: bool, wide: bool) -> None:
+    """List the webhooks of the configuration, of NODE or of all nodes: host, state, waiting items and last error.
+
+    Secrets and addresses are not shown. `smartfeeds consumer retry webhook:NAME` makes the next attempt now.
+    """
+    from smartfeeds.features.webhook.resources import WEBHOOKS
+
+    listed = (status for status in _statuses(config) if node in (None, status.webhook.node))
+    print_list(WEBHOOKS, listed, as_json=as_json, wide=wide)
 
 
 @webhook_command.command("drop")
 @click.argument("name")
 @config_option
-def drop(name: str, config: Path | None) -> None:
+@json_option
+def drop(name: str, config: Path | None, *, as_json: bool) -> None:
     """Drop what waits for the webhook NAME: it goes on with the next change of its feed.
 
     The items stay in the feed. The `previous_cursor` of the next message shows the receiver that it lacks some.
     """
-    webhook = next((webhook for webhook in _configured(config) if webhook.name == name), None)
+    from smartfeeds.features.webhook.requests import drop_waiting
+
+    webhooks = {webhook.name: webhook for webhook in _configured(config)}
+    webhook = webhooks.get(name)
     if webhook is None:
-        raise ConfigError(f"there is no webhook {name}; smartfeeds webhook list shows the names")
+        hint = did_you_mean(name, webhooks) or "; smartfeeds webhook list shows the names"
+        raise ConfigError(f"there is no webhook {name}{hint}")
     count = write_offline(config, lambda tx, context: drop_waiting(tx, context, webhook))
-    print_out(f"Dropped {counted(count, 'item')} that waited for {name}; the feed {webhook.node} still has them.")
+    text = f"Dropped {counted(count, 'item')} that waited for {name}; the feed {webhook.node} still has them."
+    print_result(text, {"webhook": name, "node": webhook.node, "dropped": count}, as_json=as_json)

@@ -22,7 +22,7 @@ WIDTH: Final = 80  # columns, where the output is no terminal
 _LEAST_WIDTH: Final = 40  # of a terminal; a narrower one breaks the lines itself
 _GAP: Final = 2
 _INDENT: Final = 4  # of a text that has a line of its own
-_LEAST_TEXT: Final = 12  # columns to which a text is cut before the columns of identifiers become narrower
+_LEAST_TEXT: Final = 20  # columns to which a text is cut before the columns of identifiers become narrower
 
 
 def wide_option(command: Command) -> Command:
@@ -133,8 +133,8 @@ class _Table:
         self._ellipsis = ellipsis
 
     def lines(self, row: Sequence[str]) -> list[str]:
-        """Returns the lines of a row. Values that are longer than their columns push the next ones to the right, or
-        to a new line."""
+        """Returns the lines of a row. A value that is longer than its column ends its line, and the next one stands in
+        its column of a new line."""
         lines: list[str] = []
         line, start = "", 0
         for number, cell in enumerate(row):
@@ -143,10 +143,10 @@ class _Table:
             if self._numbers[number]:
                 text = " " * (width - _width(text)) + text
             if text:
-                place = max(start, _width(line) + _GAP) if line else start
-                if line and not self._fits(place, text):
+                place = start
+                if line and (_width(line) + _GAP > start or not self._fits(place, text)):
                     lines.append(line)
-                    line, place = "", start
+                    line = ""
                     if self._texts[number] and number == len(row) - 1:
                         place = min(start, _INDENT)
                         text = self._cut(cell, (self._limit or 0) - place)

@@ -32,9 +32,8 @@ from smartfeeds.features.mirrors.mirror import MirrorRow, make_mirror
 from smartfeeds.features.presence import rows as contact_rows
 from smartfeeds.features.privacy import erasing
 from smartfeeds.features.privacy import rows as privacy_rows
-from smartfeeds.features.privacy.command import ErasureSettings
 from smartfeeds.features.privacy.erasing import SWEEP, begin_erasure, continue_erasure, erasure_status
-from smartfeeds.features.privacy.erasures import ERASURE_REPORT, Erasure, ErasurePhase, LeftReason
+from smartfeeds.features.privacy.erasures import ERASURE_REPORT, Erasure, ErasurePhase, ErasureSettings, LeftReason
 from smartfeeds.features.privacy.personal_export import export_items, export_rows, write_parts
 from smartfeeds.features.privacy.scrub import ScrubResult, scrub
 from smartfeeds.formats.atom import read_traits

@@ -48,7 +48,7 @@ ERROR_MODULES = (
             *("accounts/tokens.py", "administration/http.py"),
             *("accounts/resources.py", "administration/tables.py"),
             *("administration/pages.py", "administration/plots.py", "authoring/editor.py", "authoring/requests.py"),
-            *("polling/follower.py", "polling/following.py", "polling/uploaded_lists.py"),
+            *("following/pages.py", "polling/follower.py", "polling/following.py", "polling/uploaded_lists.py"),
             *("authoring/form_parts.py", "authoring/uploads.py", "conflicts/http.py", "conflicts/requests.py"),
         )
     ),

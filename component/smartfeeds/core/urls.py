@@ -38,6 +38,7 @@ LOGIN = "/login"
 LOGIN_WAIT = "/login/wait"
 LOGIN_BASIC = "/login-basic"  # browsers send the password to addresses in the same folder (RFC 7617 2.2)
 ACCOUNT = "/account"
+FOLLOW = "/follow"
 THEME = "/theme"
 PUSH = "/push/"  # callbacks of our subscriptions at hubs and clouds of other servers
 # The characters beside letters and digits that RFC 3986 allows in a segment unescaped.

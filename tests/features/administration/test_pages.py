@@ -49,7 +49,7 @@ async def test_navigation_leads_admins_to_the_administration(zoes: Web) -> None:
     async def leads(user: str, scope: TokenScope = TokenScope.ADMIN, feed: str = "*") -> bool:
         got = await (await sign_in(zoes, user, scope, feed)).get("/", "text/html")
         (places,) = etree.fromstring(got.body, etree.HTMLParser()).xpath("//nav[@class='places']")
-        return places.xpath("a/@href")[2:] == ["/admin/"]
+        return "/admin/" in places.xpath("a/@href")
 
     assert await leads(ZOE)
     assert not await leads(ALICE)

@@ -22,7 +22,7 @@ from support.routes import TABLE, document
 from support.versions import B1, version
 from support.web import Got, Web
 
-pytestmark = pytest.mark.needs("administration", "authoring", "bot", "conflicts", "mirrors", "prefetch")
+pytestmark = pytest.mark.needs("administration", "authoring", "bot", "conflicts", "following", "mirrors", "prefetch")
 
 GERMAN = gettext.translation(DOMAIN, LOCALE, ["de"])
 SHOWN_ATTRIBUTES = ("aria-label", "title", "placeholder", "alt")
@@ -56,7 +56,13 @@ SAME = {
         "ESS",
         "(OpenAPI 3.1)",
     ),
-    *("https://", "JSON Schema", *(kind.value for kind in NodeKind), *document()["components"]["schemas"]),
+    *(
+        "https://",
+        "http://127.0.0.1:9/",
+        "JSON Schema",
+        *(kind.value for kind in NodeKind),
+        *document()["components"]["schemas"],
+    ),
     *(choice for option in OPTIONS.values() for choice in option.choices(EVERY_CHOICE)),
 }
 _SAME = re.compile(
@@ -76,6 +82,8 @@ PAGES = {
     "/login": "/login",
     "/login/wait": "/login/wait",
     "/account": "/account",
+    "/follow": "/follow",
+    "/follow/entries": "/follow/entries",
     "/write/{name}/": "/write/notes/",
     "/write/{name}/{id}": "/write/notes/a",
     "/delete/{name}/{id}": "/delete/notes/a",
@@ -88,11 +96,13 @@ PAGES = {
     "/admin/consumers/": "/admin/consumers/",
     "/admin/mirrors/": "/admin/mirrors/",
     "/admin/enclosures/": "/admin/enclosures/",
+    "/admin/sources/": "/admin/sources/",
     "/admin/log/": "/admin/log/",
 }
 # Other states of pages.
 STATES = [
     *("/feeds/?sort=changed", "/feeds/?max=1", "/entries/notes/gone", "/search", "/search?q=nothing"),
+    *("/follow?url=nothing", "/follow?url=http://127.0.0.1:9/", "/follow?done=followed"),
     *("/write/notes/?reply=a", "/admin/feeds/?done=saved", "/admin/tokens/?done=revoked"),
 ]
 GUESTS = ("/login", "/login/wait")

@@ -23,7 +23,10 @@ LOG: Resource[LogEvent] = Resource(
     table=TablePage(
         N_("Warnings and errors"),
         N_("The newest warnings and errors of the log since the start, newest first."),
-        N_("Nothing has gone wrong since the start."),
+        N_(
+            "The service has logged no warnings and no errors since its start. The list of sources says which feeds of "
+            "other servers fail."
+        ),
         ("time", "level", "event", "fields"),
     ),
 )

@@ -153,6 +153,7 @@ DONE: Mapping[str, str] = {
     "removed": N_("Removed."),
     "revoked": N_("Revoked."),
     "retried": N_("The next attempt is made now."),
+    "polled": N_("The feed is read again now."),
 }
 
 

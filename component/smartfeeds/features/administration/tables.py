@@ -4,7 +4,7 @@ The requests are those of the lists everywhere else, so the same rules decide. E
 to a page that shows the result. One response cannot redirect: that with a new token, which is shown only once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -64,7 +64,8 @@ class Tables:
         page = await read_page(resource, caller_of(call, self._tools.handle, self._tools.domain), ROWS, after)
         forms = ((action, action.form(call.actor, view.standing)) for action in _actions(resource) if action.form)
         action, form = next(forms, (None, None))
-        button = next((action for action in _actions(resource) if action.button), None)
+        is_admin = view.standing.admin
+        buttons = [action for action in _actions(resource) if action.button and (is_admin or not action.for_admins)]
         return call.zipped(
             page_reply(
                 frame_of(call).page(
@@ -72,11 +73,11 @@ class Tables:
                     **shared(view),
                     table=resource.table,
                     columns=_columns(resource),
-                    rows=_rows(frame_of(call), resource, page, button),
+                    rows=_rows(frame_of(call), resource, page, buttons),
                     total=page.total,
                     first=not after,
                     next_path=page_path(call.path, {}, after=page.after) if page.after else "",
-                    button=None if button is not None and button.for_admins and not view.standing.admin else button,
+                    buttons=buttons,
                     action=action,
                     form=form,
                     secret=secret,
@@ -95,13 +96,13 @@ def _columns(resource: Resource[Any]) -> tuple[Column[Any], ...]:
     return resource.pick(resource.table.columns)
 
 
-def _rows(frame: Frame, resource: Resource[Any], page: RowPage, button: Action | None) -> list[dict[str, object]]:
+def _rows(frame: Frame, resource: Resource[Any], page: RowPage, buttons: Sequence[Action]) -> list[dict[str, object]]:
     assert resource.table is not None
     return [
         {
             "cells": [(column, _cell(frame, column, row.get(column.key))) for column in _columns(resource)],
             "path": entry_path(str(row["node"]), folder=ADMIN_FEEDS) if resource.table.links else "",
-            "value": row.get(button.key) if button else None,
+            "buttons": [(button, row.get(button.key)) for button in buttons],
         }
         for row in page.rows
     ]

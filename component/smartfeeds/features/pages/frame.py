@@ -60,6 +60,14 @@ class EntryForms:
 
 
 @dataclass(frozen=True, slots=True)
+class ReaderPlaces:
+    """The pages of another feature for signed-in readers, as a part of the service: paths and labels. Every page links
+    to them."""
+
+    links: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """The frame of the pages for one reader. Responses with equal frames and equal content are equal, so a frame is a
     part of the key of a cache.
@@ -67,7 +75,7 @@ class Frame:
     `writing` is None if the reader may write nothing in the feed of the page.
     `base` is the path of `http.base_url` without a slash at its end, "" for the root. `theme` is "" for that of the
     system. `reader` is the bare JID of the signed-in user, "" if nobody is signed in; then `csrf` is "" too. `admin`:
-    the page links to the administration.
+    the page links to the administration. `places` are the links of `ReaderPlaces`.
     """
 
     look: SiteLook = DEFAULT_LOOK
@@ -77,6 +85,7 @@ class Frame:
     reader: str = ""
     csrf: str = ""
     admin: bool = False
+    places: tuple[tuple[str, str], ...] = ()
     writing: Writing | None = None
 
     @property
@@ -112,6 +121,7 @@ class Frame:
 def frame_of(call: HttpCall) -> Frame:
     """Returns the frame for the sender of a request."""
     theme = call.cookies.get(THEME, "")
+    places = call.parts.find(ReaderPlaces) if call.session_id else None
     return Frame(
         look_of(call),
         call.base_path,
@@ -120,6 +130,7 @@ def frame_of(call: HttpCall) -> Frame:
         str(call.actor) if call.session_id else "",
         call.form_token if call.session_id else "",
         call.admin,
+        () if places is None else places.links,
     )
 
 

@@ -5,7 +5,7 @@ not in the river: they need not be entries.
 """
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.access import READERS
@@ -117,11 +117,11 @@ def get_river(tx: ReadTx, context: Context, request: GetRiver) -> River:
 def _river(tx: ReadTx, context: Context, request: GetRiver) -> River:
     entries: list[FeedEntry] = []
     size_bytes = 0
-    before = None if request.after is None else _edge_at(tx, context, request.actor, request.after)
+    before = None if request.after is None else edge_at(tx, context, request.actor, request.after)
     # An entry more than the page has shows that older ones follow.
     for entry in _entries(tx, context, request.actor, before, request.limit + 1):
         if len(entries) == request.limit or size_bytes > context.policy.page_bytes:
-            return River(tuple(entries), _place_of(tx, entries[-1]) if entries else None)
+            return River(tuple(entries), place_of(tx, entries[-1]) if entries else None)
         entries.append(entry)
         size_bytes += len(entry.item.payload)
     return River(tuple(entries), None)
@@ -191,12 +191,13 @@ def _entries(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, coun
         if len(rows) < SCANNED:
             return
         before = _below(rows[-1][0])
-    yield from _merged(tx, context, actor, before, count)
+    yield from merged_entries(tx, _feeds(tx, context, actor, None), before, count)
 
 
-def _merged(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count: int) -> Iterator[FeedEntry]:
-    """The entries of `_entries` as a merge of the feeds with the newest ones: exactly `count` if there are as many."""
-    queue = _newest_branches(tx, context, actor, before, count)
+def merged_entries(tx: ReadTx, nodes: Iterable[Node], before: Edge | None, count: int) -> Iterator[FeedEntry]:
+    """The entries of these feeds up to an edge, the newest first: exactly `count` if there are as many. The feeds come
+    by last change, the newest first, and the actor may read them."""
+    queue = _newest_branches(tx, nodes, before, count)
     for _ in range(count):
         if not queue:
             return
@@ -206,23 +207,19 @@ def _merged(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count
             insort(queue, entry, key=_QueueEntry.order)
 
 
-def _newest_branches(tx: ReadTx, context: Context, actor: Jid, before: Edge | None, count: int) -> "list[_QueueEntry]":
+def _newest_branches(tx: ReadTx, nodes: Iterable[Node], before: Edge | None, count: int) -> "list[_QueueEntry]":
     """The newest entries of the `count` feeds whose entries up to an edge are the newest, the newest last.
 
     No entry is newer than the last change of its feed. So the search ends at the first feed that changed before the
     newest entries of `count` others. Feeds that changed after the edge are looked at in any case.
     """
     queue: list[_QueueEntry] = []
-    place: NodePlace | None = None
-    while nodes := tx.changed_nodes(actor.bare_text, FEEDS_AT_ONCE, place):
-        branches = [_Branch(node, before) for node in nodes if _is_readable(tx, context, node, actor)]
-        queue += [entry for branch in branches if (entry := branch.take(tx)) is not None]
-        queue.sort(key=_QueueEntry.order)
-        del queue[:-count]
-        complete = len(queue) == count and nodes[-1].last_modified_us < queue[0].item.modified_us
-        if complete or len(nodes) < FEEDS_AT_ONCE:
+    for node in nodes:
+        if len(queue) == count and node.last_modified_us < queue[0].item.modified_us:
             break
-        place = place_of_node(nodes[-1])
+        if (entry := _Branch(node, before).take(tx)) is not None:
+            insort(queue, entry, key=_QueueEntry.order)
+            del queue[:-count]
     return queue
 
 
@@ -246,7 +243,7 @@ def _is_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> bool:
     return recipient_access(tx, context, node, actor).reading_error is None
 
 
-def _edge_at(tx: ReadTx, context: Context, actor: Jid, place: EntryPlace) -> Edge:
+def edge_at(tx: ReadTx, context: Context, actor: Jid, place: EntryPlace) -> Edge:
     """The edge right before the item of a place. If the item is gone, the entries of its time are shown again."""
     node = tx.node(place.name)
     group: list[tuple[int, str]] = []
@@ -256,7 +253,8 @@ def _edge_at(tx: ReadTx, context: Context, actor: Jid, place: EntryPlace) -> Edg
     return Edge(place.modified_us, group[-1][0] - 1 if len(group) > place.offset else MAX_ITEM_NO)
 
 
-def _place_of(tx: ReadTx, entry: FeedEntry) -> EntryPlace:
+def place_of(tx: ReadTx, entry: FeedEntry) -> EntryPlace:
+    """The place of an entry in the river."""
     item = entry.item
     group = tx.group(entry.node.node_no, Order.MODIFIED, item.modified_us, MAX_GROUP)
     return EntryPlace(item.modified_us, entry.node.name, sum(item_no < item.item_no for item_no, _ in group))

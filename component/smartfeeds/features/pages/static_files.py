@@ -19,6 +19,7 @@ from smartfeeds.texts import LANGUAGES, N_, Texts
 _TYPES = {
     "app.js": "text/javascript; charset=utf-8",
     "live.js": "text/javascript; charset=utf-8",
+    "my_feeds.js": "text/javascript; charset=utf-8",
     "sign_in.js": "text/javascript; charset=utf-8",
     "images.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",

@@ -40,6 +40,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.requests import Answer, NodeRequest, Request
 from smartfeeds.service.standing import GetStanding, Standing
 from smartfeeds.store.base import ReadTx
+from smartfeeds.texts import N_
 
 T = TypeVar("T")
 
@@ -393,8 +394,8 @@ class AddressFollower:
         return await ask(self._host.service.handle, request, kind)
 
 
-NOT_ALLOWED: Final = "this service does not let you add feeds of other servers"
-_NO_ADDRESS: Final = "this is no address of a web page or feed"
+NOT_ALLOWED: Final = N_("this service does not let you add feeds of other servers")
+_NO_ADDRESS: Final = N_("this is no address of a web page or feed")
 
 
 def _typed(text: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from smartfeeds.service.resources import (
     ListCommand,
     Resource,
     Row,
+    TablePage,
     reader,
 )
 from smartfeeds.texts import N_
@@ -108,6 +109,12 @@ SOURCES: Resource[SourceStatus] = Resource(
         "List sources and their state",
         ("number", "node", "address", "state", "reason", "last_good", "next"),
     ),
+    table=TablePage(
+        N_("Sources"),
+        N_("Feeds of other servers that fill feeds here, with their state. A feed that fails keeps its entries."),
+        N_("There are no sources."),
+        ("node", "address", "state", "reason", "last_good", "next"),
+    ),
     choice=Choice(
         "source",
         "Source",
@@ -119,8 +126,10 @@ SOURCES: Resource[SourceStatus] = Resource(
             SourceAction.REMOVE,
             "Remove a source",
             "Removed the source {number}; the node {node} remains.",
+            N_("Remove"),
+            "removed",
         ),
-        _action(SourceAction.POLL, "Poll a source now", "The source {number} is due now."),
+        _action(SourceAction.POLL, "Poll a source now", "The source {number} is due now.", N_("Check now"), "polled"),
         _action(SourceAction.PAUSE, "Pause a source", "Paused the source {number}."),
         _action(SourceAction.RESUME, "Resume a source", "The source {number} is due now."),
     ),

@@ -1,0 +1,117 @@
+"""The newest entries of what a person follows, and how far the person has read them.
+
+The mark of a feed is an option of the subscription: the key of the newest entry that the person has read. So it is
+exported and erased with the subscription, and every browser of the person has the same marks. Entries that a feed had
+before the person followed it count as read.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import ALL_NUMBERS, Item, KeyRange, Node, NodeKind, Subscription, SubscriptionState
+from smartfeeds.features.pages.river import EntryPlace
+from smartfeeds.features.pages.river_requests import FeedEntry, edge_at, merged_entries, place_of
+from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.service.requests import Answer, Request
+from smartfeeds.service.steps import MoreSteps
+from smartfeeds.service.use_cases import UseCases
+from smartfeeds.store.base import ReadTx, WriteTx
+
+READ: Final = "read"  # the option of a subscription, as `core.suboptions.CHAT`: no field of a form
+MARKED_AT_ONCE: Final = 200  # subscriptions that one transaction changes
+
+
+@dataclass(frozen=True, slots=True)
+class GetMyEntries(Request):
+    """The newest entries of the feeds that the actor follows, at most `limit`, after a place."""
+
+    limit: int
+    after: EntryPlace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MyEntry:
+    """An entry. `is_new`: the actor has not marked it as read."""
+
+    node: Node
+    item: Item
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MyEntries(Answer):
+    """Entries by last change, the newest first, and the place of the last one if older ones follow. `feeds` is the
+    number of feeds that the actor follows, and may read."""
+
+    entries: tuple[MyEntry, ...]
+    next: EntryPlace | None
+    feeds: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkRead(Request):
+    """Marks all entries of the feeds that the actor follows as read, up to a time: that of the newest entry that the
+    actor has seen."""
+
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRead(Answer):
+    """Everything up to that time is marked."""
+
+
+def get_my_entries(tx: ReadTx, context: Context, request: GetMyEntries) -> MyEntries:
+    """One page. The cost grows with the feeds that the actor follows."""
+    rows = _followed(tx, context, request.actor)
+    nodes = sorted((node for node, _ in rows.values() if node.live), key=lambda node: -node.last_modified_us)
+    before = None if request.after is None else edge_at(tx, context, request.actor, request.after)
+    entries: list[MyEntry] = []
+    size_bytes = 0
+    # An entry more than the page has shows that older ones follow.
+    for entry in merged_entries(tx, nodes, before, request.limit + 1):
+        if len(entries) == request.limit or size_bytes > context.policy.page_bytes:
+            last = entries[-1]
+            return MyEntries(tuple(entries), place_of(tx, FeedEntry(last.node, last.item)), len(rows))
+        is_new = entry.item.modified_us > read_until_us(rows[entry.node.node_no][1])
+        entries.append(MyEntry(entry.node, entry.item, is_new))
+        size_bytes += len(entry.item.payload)
+    return MyEntries(tuple(entries), None, len(rows))
+
+
+def read_until_us(row: Subscription) -> int:
+    """Returns the key up to which a subscriber has read a feed."""
+    return max(row.since_us, int(row.options.get(READ, ("0",))[0]))
+
+
+def _followed(tx: ReadTx, context: Context, actor: Jid) -> dict[int, tuple[Node, Subscription]]:
+    """The feeds that a person follows and may read, with the subscription that counts, by number."""
+    bare = actor.bare_text
+    rows: dict[int, tuple[Node, Subscription]] = {}
+    for node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us):
+        is_followed = row.jid == bare and row.state is SubscriptionState.SUBSCRIBED and node.kind is NodeKind.FEED
+        if is_followed and recipient_access(tx, context, node, actor).reading_error is None:
+            rows.setdefault(node.node_no, (node, row))
+    return rows
+
+
+def mark_read(tx: WriteTx, context: Context, request: MarkRead, after: int = 0) -> MarkedRead | MoreSteps[MarkedRead]:
+    """Marks what the actor follows, some subscriptions in each transaction."""
+    bare, last = request.actor.bare_text, after
+    part = tx.subscriptions_of(bare, KeyRange(MARKED_AT_ONCE, after), now_us=context.now_us)
+    for node, row in part:
+        last = row.sub_no
+        # A time in the future would hide what comes until then.
+        until_us = min(request.until_us, node.last_modified_us)
+        if row.jid == bare and until_us > read_until_us(row):
+            tx.put_subscription(row._replace(options={**row.options, READ: (str(until_us),)}))
+    if len(part) < MARKED_AT_ONCE:
+        return MarkedRead()
+    return MoreSteps(lambda tx, context: mark_read(tx, context, request, last))
+
+
+USE_CASES: Final = UseCases(
+    reads={GetMyEntries: ("get_my_entries", get_my_entries)},
+    writes={MarkRead: ("mark_read", mark_read)},
+)

@@ -1,0 +1,369 @@
+"""The page `/follow`: a box for an address, what is there, and what the reader follows; and lists that are uploaded.
+
+It works without a script. GET with `url` shows what is at an address and stores nothing, so that a link of another
+site, such as a bookmarklet, can lead there. The requests are those of programs (`features.polling.following_http`).
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+from smartfeeds.core.page import ResultSetRequest, parse_number
+from smartfeeds.core.token import TokenScope
+from smartfeeds.core.urls import FOLLOW, LOGIN, entry_path, feed_path
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.following.entries import GetMyEntries, MarkRead, MyEntries
+from smartfeeds.features.following.upload import read_upload_form
+from smartfeeds.features.pages.frame import ReaderPlaces, frame_of, page_reply
+from smartfeeds.features.pages.problem_page import prefers_page
+from smartfeeds.features.pages.river import parse_entry_place
+from smartfeeds.features.pages.river_page import make_card
+from smartfeeds.features.polling.failures import FailureWords, next_step, words_of_failure, words_of_reason
+from smartfeeds.features.polling.follower import (
+    NOT_ALLOWED,
+    AddressFollowed,
+    AddressFollower,
+    FollowAddress,
+    FollowList,
+    FollowNode,
+    FoundFeed,
+    ListFollowedUp,
+    LookAt,
+    LookedAt,
+    NoFeedError,
+    UnfollowNode,
+)
+from smartfeeds.features.polling.following import FollowedFeed, ListFollowed, Tell, TriedAgain, TryAgain
+from smartfeeds.features.polling.following_http import is_from_another_page
+from smartfeeds.features.polling.source import Source
+from smartfeeds.formats.json_text import dump_json
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.http_errors import STATUSES, HttpError
+from smartfeeds.http.negotiation import JSON
+from smartfeeds.http.operations import page_for_people
+from smartfeeds.http.queries import page_path, read_parameters
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.resources import PRIVATE
+from smartfeeds.http.side import HttpSide, Route, SiteTools
+from smartfeeds.net.fetch import display_url
+from smartfeeds.service.answers import ask
+from smartfeeds.service.resources import ListAnswer
+from smartfeeds.texts import N_
+
+FOLLOWED_FEEDS: Final = f"{FOLLOW}/feeds/"
+LIST: Final = f"{FOLLOW}/list"
+MY_ENTRIES: Final = f"{FOLLOW}/entries"
+MARK: Final = f"{FOLLOW}/read"
+ENTRIES: Final = 30  # on a page
+ROWS: Final = 50  # feeds on a page
+_RIGHT: Final = TokenScope.ADMIN
+# The choices of a form beside the names of nodes.
+_ANY, _NEW = "any", "new"
+
+PLACES: Final = ReaderPlaces(((MY_ENTRIES, N_("My feeds")), (FOLLOW, N_("Follow"))))
+
+SHOW = page_for_people("followPage", "The page to follow a blog", scope=TokenScope.READ)
+SUBMIT = page_for_people("followForm", "Follows the feed of the form", form=True, scope=_RIGHT)
+UPLOAD = page_for_people("followListForm", "Follows the feeds of a list", form=True, scope=_RIGHT)
+ENTRIES_PAGE = page_for_people("myFeedsPage", "The newest entries of what the reader follows", scope=_RIGHT)
+MARK_READ = page_for_people("markReadForm", "Marks what the reader follows as read", form=True, scope=_RIGHT)
+CHANGE = page_for_people("followedFeedForm", "Changes or ends following a feed", form=True, scope=_RIGHT)
+
+# The messages after a form, by the parameter `done`.
+_DONE: Final = {
+    "followed": N_("You follow it now."),
+    "already": N_("You follow it already."),
+    "pending": N_("Its owner has to approve your request."),
+    "retried": N_("The service reads it again now."),
+    "chat": N_("You are told of its new entries by chat."),
+    "nobody": N_("Nobody is told of its new entries."),
+    "unfollowed": N_("You follow it no longer."),
+}
+_TELLS: Final = {"chat": Tell.CHAT, "nobody": Tell.NOBODY}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFeed:
+    """A feed at an address as the page shows it. `problem` is why it cannot be followed, None if it can."""
+
+    feed: FoundFeed
+    problem: FailureWords | None
+    path: str
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the reader may choose it."""
+        return self.problem is None and not self.feed.known.follows
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFailure:
+    """A source that fails as the page shows it: its address, what happened, and what the service does next."""
+
+    source: Source
+    words: FailureWords
+    next_step: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFollow:
+    """A feed that the reader follows as the page shows it. `left_out` counts the failures that are not shown."""
+
+    feed: FollowedFeed
+    path: str
+    action: str
+    anchor: str
+    failures: tuple[ShownFailure, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The parts of a page beside the list: the text in the box, the feeds at the address, and the result of a form."""
+
+    address: str = ""
+    looked: LookedAt | None = None
+    name: str = ""
+    problem: str = ""
+    advice: str = ""
+    reason: str = ""
+    status: HTTPStatus = HTTPStatus.OK
+    imported: ListFollowedUp | None = None
+
+
+class FollowPages:
+    """Handles the page and its forms."""
+
+    def __init__(self, tools: SiteTools) -> None:
+        self._handle = tools.handle
+        self._perform = tools.perform
+        self._service = tools.domain
+        self._bodies = tools.bodies
+
+    async def show(self, call: HttpCall) -> Reply:
+        """The page, for people who are not signed in with the way to do so. Raises FeedError."""
+        query = read_parameters(call.query, ("url", "after", "done"))
+        address = query.get("url", "").strip()
+        if call.token is None:
+            return self._signed_out(call, address)
+        call.require(_RIGHT, "")
+        if not address:
+            return await self._page(call, _View(), query.get("after", ""), query.get("done", ""))
+        return await self._page(call, await self._look(call, address))
+
+    async def submit(self, call: HttpCall) -> Reply:
+        """Follows the feed of the form. Raises FeedError."""
+        fields = await self._bodies.fields(call)
+        address, name = fields.get("url", "").strip(), fields.get("name", "").strip()
+        place = fields.get("place", _ANY)
+        node = {_ANY: "", _NEW: name}.get(place, place.removeprefix("node:"))
+        tell = _TELLS.get(fields.get("tell", ""), Tell.NOBODY)
+        try:
+            if place == _NEW and not name:
+                raise FeedError(Condition.BAD_REQUEST, N_("type a name for the new feed, or choose another place"))
+            request = FollowAddress(call.actor, self._service, address, node, tell)
+            followed = await ask(self._perform, request, AddressFollowed)
+        except FeedError as error:
+            view = _refused(call, error, address)
+            if address and not isinstance(error, NoFeedError):
+                # The reader chooses again.
+                again = await self._look(call, fields.get("from", "").strip() or address)
+                view = replace(view, address=again.address, looked=again.looked, name=name)
+            return await self._page(call, view)
+        done = "pending" if followed.pending else "followed" if followed.is_new else "already"
+        return call.see_other(f"{FOLLOW}?done={done}#{_anchor(followed.node)}")
+
+    async def upload(self, call: HttpCall) -> Reply:
+        """Follows the feeds of a list, and reports which. A repetition adds nothing again. Raises FeedError."""
+        form = await read_upload_form(call, self._bodies)
+        tell = _TELLS.get(form.fields.get("tell", ""), Tell.NOBODY)
+        try:
+            if not form.document:
+                raise FeedError(Condition.BAD_REQUEST, N_("choose a file with a list of feeds (OPML)"))
+            answer = await ask(
+                self._perform, FollowList(call.actor, self._service, form.document, tell), ListFollowedUp
+            )
+        except FeedError as error:
+            return await self._page(call, _refused(call, error))
+        return await self._page(call, _View(imported=answer))
+
+    async def change(self, call: HttpCall) -> Reply:
+        """Tries again, changes who is told, or ends following. Raises FeedError."""
+        action = (await self._bodies.fields(call)).get("action", "")
+        try:
+            done = await self._change(call, action)
+        except FeedError as error:
+            view = _refused(call, error)
+            if action == "retry" and error.condition is Condition.NOT_ACCEPTABLE:
+                view = replace(view, problem=_NOT_NOW, advice=_LATER, reason=error.text)
+            return await self._page(call, view)
+        anchor = "" if done == "unfollowed" else f"#{_anchor(call.name)}"
+        return call.see_other(f"{FOLLOW}?done={done}{anchor}")
+
+    async def _change(self, call: HttpCall, action: str) -> str:
+        """Performs the action of a button. Returns the key of the message."""
+        actor, service, node = call.actor, self._service, call.name
+        if action == "retry":
+            await ask(self._perform, TryAgain(actor, service, node), TriedAgain)
+            return "retried"
+        if action == "unfollow":
+            await self._perform(UnfollowNode(actor, service, node))
+            return "unfollowed"
+        if action in _TELLS:
+            await self._perform(FollowNode(actor, service, node, _TELLS[action]))
+            return action
+        raise FeedError(Condition.BAD_REQUEST, N_("the form has no known action; load the page again"))
+
+    async def entries(self, call: HttpCall) -> Reply:
+        """The newest entries of what the reader follows; for the script of the page, the key of the newest one."""
+        query = read_parameters(call.query, ("after",))
+        after = parse_entry_place(query["after"]) if query.get("after") else None
+        answer = await ask(self._handle, GetMyEntries(call.actor, self._service, ENTRIES, after), MyEntries)
+        newest_us = max((entry.item.modified_us for entry in answer.entries), default=0)
+        if not prefers_page(call.header("Accept")):
+            return Reply(dump_json({"newest": str(newest_us)}), JSON.media_type, headers=PRIVATE)
+        frame = frame_of(call)
+
+        def write() -> bytes:
+            return frame.page(
+                "following/templates/entries.html",
+                cards=[(entry, make_card(entry.node, entry.item)) for entry in answer.entries],
+                feeds=answer.feeds,
+                new=sum(entry.is_new for entry in answer.entries),
+                newest_us=newest_us,
+                first_page=after is None,
+                next_path="" if answer.next is None else page_path(MY_ENTRIES, {}, after=str(answer.next)),
+                here=MY_ENTRIES,
+                follow_path=FOLLOW,
+                read_path=MARK,
+            )
+
+        # In a thread, because reading entries of the greatest size takes more than 50 ms.
+        return call.zipped(page_reply(await asyncio.to_thread(write)))
+
+    async def mark_read(self, call: HttpCall) -> Reply:
+        """Marks everything as read that the page has shown. Raises FeedError."""
+        until_us = parse_number((await self._bodies.fields(call)).get("until", ""), "until")
+        await self._perform(MarkRead(call.actor, self._service, until_us))
+        return call.see_other(MY_ENTRIES)
+
+    async def _look(self, call: HttpCall, address: str) -> _View:
+        """The feeds at an address, or the reason why the reader may not see them."""
+        request = LookAt(call.actor, self._service, address, is_from_another_page(call))
+        try:
+            looked = await ask(self._handle, request, LookedAt)
+        except FeedError as error:
+            return _refused(call, error, address)
+        return _View(address, looked)
+
+    def _signed_out(self, call: HttpCall, address: str) -> Reply:
+        here = f"{FOLLOW}?url={quote(address, safe='')}" if address else FOLLOW
+        body = frame_of(call).page(
+            "following/templates/signed_out.html", address=address, sign_in=f"{LOGIN}?next={quote(here, safe='/')}"
+        )
+        return call.zipped(page_reply(body)).with_status(HTTPStatus.UNAUTHORIZED)
+
+    async def _page(self, call: HttpCall, view: _View, after: str = "", done: str = "") -> Reply:
+        frame = frame_of(call)
+        page = ResultSetRequest(str(ROWS), after or None)
+        answer: ListAnswer[FollowedFeed] = await ask(
+            self._handle, ListFollowed(call.actor, self._service, page), ListAnswer
+        )
+        result_set = answer.result_set
+        count = 0 if result_set is None else result_set.count or 0
+        last = "" if result_set is None or result_set.last is None else result_set.last
+        more = bool(last) and int(last) + 1 < count
+        follows = [_shown_follow(feed) for feed in answer.entries]
+        feeds = () if view.looked is None else tuple(map(_shown_feed, view.looked.feeds))
+        body = frame.page(
+            "following/templates/follow.html",
+            view=view,
+            found=feeds,
+            first=next((feed for feed in feeds if feed.is_choice), None),
+            chat=call.parts.get(AddressFollower).has_chat,
+            follow_path=FOLLOW,
+            list_path=LIST,
+            folders=_by_folder(follows),
+            total=count,
+            failing=sum(bool(follow.failures) for follow in follows),
+            first_page=not after,
+            next_path=page_path(FOLLOW, {}, after=last) if more else "",
+            done=frame.texts.say(_DONE[done]) if done in _DONE else "",
+        )
+        reply = call.zipped(page_reply(body))
+        return reply if view.status is HTTPStatus.OK else reply.with_status(view.status)
+
+
+def _refused(call: HttpCall, error: FeedError, address: str = "") -> _View:
+    """A page with the message of an error. Raises HttpError again."""
+    if isinstance(error, HttpError):
+        raise error
+    texts, status = frame_of(call).texts, STATUSES[error.condition]
+    if isinstance(error, NoFeedError):
+        words = words_of_reason(error.text)
+        return _View(address, problem=words.what, advice=words.advice, reason=error.text, status=status)
+    if error.text == NOT_ALLOWED:
+        return _View(address, problem=_MAY_NOT, advice=_ASK_ADMIN, status=status)
+    if error.condition is Condition.POLICY_VIOLATION:
+        return _View(address, problem=_TOO_MANY, advice=_ASK_MORE, status=status)
+    if error.condition is Condition.BUSY and not error.text:
+        return _View(address, problem=_BUSY, status=status)
+    return _View(address, problem=texts.message(error.text or error.condition.value), status=status)
+
+
+_MAY_NOT: Final = N_("You may not add feeds of other servers here.")
+_ASK_ADMIN: Final = N_("Ask an admin of this service to add it, or to let you add feeds.")
+_TOO_MANY: Final = N_("You have as many feeds as this service allows.")
+_ASK_MORE: Final = N_("Unfollow one first, or ask an admin of this service to allow more.")
+_NOT_NOW: Final = N_("It cannot be read again right now.")
+_LATER: Final = N_("It was read less than a minute ago, its server asked for a pause, or somebody has paused it.")
+_BUSY: Final = N_("The service is busy. Try again in a minute.")
+
+
+def _shown_feed(feed: FoundFeed) -> ShownFeed:
+    problem = words_of_reason(feed.seen.problem) if feed.seen.problem else None
+    return ShownFeed(feed, problem, feed_path(feed.known.node) if feed.known.node else "")
+
+
+def _shown_follow(feed: FollowedFeed) -> ShownFollow:
+    name = feed.node.name
+    failures = [
+        ShownFailure(source, words, next_step(source), display_url(source.url))
+        for source in feed.failing
+        if (words := words_of_failure(source)) is not None
+    ]
+    action = entry_path(name, folder=FOLLOWED_FEEDS)
+    return ShownFollow(feed, feed_path(name), action, _anchor(name), tuple(failures[:3]), max(0, len(failures) - 3))
+
+
+def _by_folder(follows: Sequence[ShownFollow]) -> list[tuple[str, list[ShownFollow]]]:
+    """The feeds by folder, those without one first, in the order of the list."""
+    folders: dict[str, list[ShownFollow]] = {}
+    for follow in follows:
+        folders.setdefault(follow.feed.folder, []).append(follow)
+    return list(folders.items())
+
+
+def _anchor(node: str) -> str:
+    """The fragment of a feed in the list."""
+    return f"feed-{hashlib.sha256(node.encode()).hexdigest()[:12]}"
+
+
+# fmt: off
+HTTP: Final[HttpSide[FollowPages]] = HttpSide(
+    (
+        Route("GET", FOLLOW, "follow", SHOW, lambda h: h.show),
+        Route("POST", FOLLOW, "follow", SUBMIT, lambda h: h.submit),
+        Route("GET", MY_ENTRIES, "follow", ENTRIES_PAGE, lambda h: h.entries),
+        Route("POST", MARK, "follow", MARK_READ, lambda h: h.mark_read),
+        Route("POST", LIST, "follow", UPLOAD, lambda h: h.upload),
+        Route("POST", f"{FOLLOWED_FEEDS}{{name}}/", "follow", CHANGE, lambda h: h.change),
+    ),
+    FollowPages,
+)
+# fmt: on

@@ -1,0 +1,284 @@
+"""The page to follow a blog: it works without a script, for people who are signed in."""
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from lxml import html
+
+from smartfeeds.core.token import TokenScope
+from smartfeeds.features.polling import rows
+from smartfeeds.features.polling.poller import Poller
+from smartfeeds.net import addresses
+from support.browsing import SignedIn, sign_in
+from support.component import ALICE, BOB, bare
+from support.polling import atom
+from support.web import Got, Web
+from support.website import Site, running_site
+
+CAROL = "carol@elsewhere.example/phone"
+EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'"
+PAGE = (
+    b"<html><head><title>Alice &amp; her blog</title>"
+    b"<link rel='alternate' type='application/atom+xml' href='/feed' title='Entries'>"
+    b"<link rel='alternate' type='application/rss+xml' href='/comments' title='Comments'></head><body></body></html>"
+)
+
+
+@pytest.fixture
+async def site():
+    """A blog on 127.0.0.1: a page with two feeds, one of which is missing."""
+    async with running_site() as site:
+        site.pages |= {"/": PAGE, "/feed": atom("second", "first", feed="The Blog")}
+        yield site
+
+
+@pytest.fixture
+async def web(start_web: Any, monkeypatch: pytest.MonkeyPatch) -> Web:
+    # Users reach public addresses only, so 127.0.0.1 counts as one here.
+    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+    web: Web = await start_web()
+    return web
+
+
+@pytest.fixture
+async def alice(web: Web) -> SignedIn:
+    return await sign_in(web, ALICE)
+
+
+async def look(reader: SignedIn, url: str, **headers: str) -> Got:
+    return await reader.get(f"/follow?url={quote(url, safe='')}", "text/html", **headers)
+
+
+def text_of(got: Got) -> str:
+    return re.sub(r"\s+", " ", html.fromstring(got.text).text_content())
+
+
+def fields(**values: str) -> str:
+    return "&".join(f"{name}={quote(text, safe='')}" for name, text in values.items())
+
+
+def parts(csrf: str, document: bytes, **values: str) -> tuple[bytes, str]:
+    """A form with a file, as a browser sends it: the form token first."""
+    lines = [
+        f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'.encode()
+        for name, text in {"csrf": csrf, **values}.items()
+    ]
+    head = (
+        b'--b\r\nContent-Disposition: form-data; name="list"; filename="my.opml"\r\nContent-Type: text/x-opml\r\n\r\n'
+    )
+    return b"".join((*lines, head, document, b"\r\n--b--\r\n")), "multipart/form-data; boundary=b"
+
+
+async def upload(reader: SignedIn, document: bytes, csrf: str | None = None, **values: str) -> Got:
+    body, kind = parts(reader.csrf if csrf is None else csrf, document, **values)
+    sent = {"Cookie": reader.cookie, "Sec_Fetch_Site": "same-origin", "Content_Type": kind}
+    return await reader.web.ask("POST", "/follow/list", body, "text/html", **sent)
+
+
+async def poll(web: Web) -> None:
+    (row,) = await web.component.app.service.store.read(lambda tx: rows.sources(tx, 0, 9))
+    web.component.clock.advance(3_600)
+    await web.component.app.parts.get(Poller).poll(row)
+
+
+async def test_signed_out_reader_learns_how_to_come_back(web: Web, site: Site) -> None:
+    got = await web.get(f"/follow?url={quote(site.url('/'), safe='')}", "text/html")
+    (link,) = html.fromstring(got.text).xpath("//main//a[@class='primary']/@href")
+    assert got.status == 401 and link == f"/login?next=/follow%3Furl%3D{quote(quote(site.url('/'), safe=''), safe='')}"
+    assert (await web.get(link, "text/html")).status == 200 and site.asked == []
+    assert "/follow" not in (await web.get("/", "text/html")).text
+
+
+async def test_every_page_links_to_it_for_readers_who_are_signed_in(alice: SignedIn) -> None:
+    (label,) = html.fromstring((await alice.get("/", "text/html")).text).xpath("//header//a[@href='/follow']/text()")
+    assert label == "Follow"
+
+
+async def test_blog_is_looked_at_and_followed(alice: SignedIn, site: Site) -> None:
+    """[SRC-048] [SRC-083] The page shows what is there; the form as the page has it follows the feed."""
+    got = await look(alice, site.url("/"))
+    page = html.fromstring(got.text)
+    text = text_of(got)
+    assert got.status == 200 and got.header("Cache-Control") == "no-store"
+    for word in ("Alice & her blog", "The Blog", "Atom 1.0", "2 entries", "second", "nothing at this address"):
+        assert word in text, word
+    form = page.xpath("//section[@aria-labelledby='found']/form")[0]
+    choices = form.xpath(".//input[@name='url']")
+    assert [choice.get("disabled") is None for choice in choices] == [True, False]
+    sent = {name: value for name, value in form.form_values() if name != "csrf"}
+    assert sent == {"from": site.url("/"), "url": site.url("/feed"), "place": "any", "name": "", "tell": "chat"}
+    followed = await alice.post("/follow", fields(**sent))
+    assert followed.status == 303, followed.text
+    path = followed.header("Location")
+    shown = await alice.get(path.partition("#")[0], "text/html")
+    (row,) = html.fromstring(shown.text).xpath(f"//li[@id='{path.partition('#')[2]}']")
+    assert "You follow it now." in shown.text and "told by chat" in row.text_content()
+    again = text_of(await look(alice, site.url("/feed")))
+    assert "you follow it" in again
+
+
+async def test_own_node_and_new_name_can_be_chosen(alice: SignedIn, site: Site) -> None:
+    await alice.web.component.create(ALICE, "mine", title="My planet")
+    assert "Into my feed My planet" in text_of(await look(alice, site.url("/feed")))
+    url = site.url("/feed")
+    assert (await alice.post("/follow", fields(url=url, place="node:mine", tell="nobody"))).status == 303
+    assert (await alice.post("/follow", fields(url=url, place="new", name="blog", tell="nobody"))).status == 303
+    nodes = await alice.web.component.app.service.store.read(lambda tx: [row.node for row in rows.sources(tx, 0, 9)])
+    assert nodes == ["mine", "blog"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "word"),
+    [
+        ({"place": "new", "name": ""}, 400, "type a name"),
+        ({"place": "new", "name": "bobs"}, 409, "choose another name"),
+        ({"url": "nothing"}, 406, "no address"),
+        ({"url": "{site}/missing"}, 406, "nothing at this address"),
+    ],
+)
+async def test_refusal_is_explained_and_the_reader_chooses_again(
+    alice: SignedIn, site: Site, sent: dict[str, str], status: int, word: str
+) -> None:
+    await alice.web.component.create(BOB, "bobs")
+    form = {"url": site.url("/feed"), "from": site.url("/"), **sent}
+    form["url"] = form["url"].replace("{site}", site.url(""))
+    got = await alice.post("/follow", fields(**form))
+    assert (got.status, word in text_of(got)) == (status, True), text_of(got)
+    if sent.get("name"):
+        assert 'value="bobs"' in got.text and "The Blog" in got.text
+
+
+async def test_stranger_reads_whom_to_ask(web: Web, site: Site) -> None:
+    """[SRC-084]"""
+    got = await look(await sign_in(web, CAROL), site.url("/"))
+    assert got.status == 403 and "Ask an admin of this service" in text_of(got) and site.asked == []
+
+
+async def test_session_of_a_token_with_few_rights_follows_nothing(web: Web, site: Site) -> None:
+    reader = await sign_in(web, ALICE, TokenScope.PUBLISH)
+    assert (await look(reader, site.url("/"))).status == 403
+    assert (await reader.post("/follow", fields(url=site.url("/feed")))).status == 403
+    assert site.asked == []
+
+
+@pytest.mark.parametrize("path", ["/follow", "/follow/feeds/blog/"])
+async def test_form_of_another_page_changes_nothing(alice: SignedIn, site: Site, path: str) -> None:
+    data = fields(url=site.url("/feed"), action="unfollow").encode()
+    sent = {"Cookie": alice.cookie, "Content_Type": "application/x-www-form-urlencoded"}
+    for more in ({"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-origin"}):
+        assert (await alice.web.ask("POST", path, data, "text/html", **sent, **more)).status in (401, 403)
+    assert (await upload(alice, b"<opml/>", csrf="wrong")).status == 403
+    assert site.asked == []
+
+
+async def test_link_of_another_site_does_not_reach_the_networks_of_the_operator(start_web: Any, site: Site) -> None:
+    """[SRC-084] An admin reaches `sources.allowed_networks` from our own pages only."""
+    web = await start_web(sources={"allowed_networks": ["127.0.0.0/8"]}, pubsub={"admins": [bare(ALICE)]})
+    admin = await sign_in(web, ALICE)
+    sent = {"Cookie": admin.cookie, "Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    got = await web.get(f"/follow?url={quote(site.url('/feed'), safe='')}", "text/html", **sent)
+    assert "private network" in text_of(got) and site.asked == []
+    assert "The Blog" in text_of(await look(admin, site.url("/feed")))
+
+
+async def test_hostile_texts_stay_texts(alice: SignedIn, site: Site) -> None:
+    """Those of the address, of a page, of a feed, and of a list."""
+    site.pages["/"] = f"<html><head><title>{EVIL}</title></head></html>".encode()
+    hostile = EVIL.replace("<", "&lt;").replace('"', "&quot;")
+    site.pages["/feed"] = atom(hostile, feed=hostile)
+    inner = f'<outline text="{hostile}" xmlUrl="x:{hostile}"/>'
+    document = f'<opml version="2.0"><body><outline text="{hostile}">{inner}</outline></body></opml>'
+    answers = [
+        await look(alice, EVIL),
+        await look(alice, site.url("/")),
+        await look(alice, site.url("/feed")),
+        await alice.post("/follow", fields(url=site.url("/feed"), place="new", name=EVIL)),
+        await upload(alice, document.encode()),
+        await alice.get("/follow", "text/html"),
+    ]
+    for got in answers:
+        assert "<script>alert" not in got.text and "<img src=x" not in got.text
+
+
+async def test_failing_feed_is_shown_in_words(alice: SignedIn, site: Site) -> None:
+    """[SRC-047] What happened, what the service does next, and what the reader can do; not "0 entries"."""
+    await alice.post("/follow", fields(url=site.url("/feed"), place="new", name="blog", tell="nobody"))
+    feed = site.pages.pop("/feed")
+    await poll(alice.web)
+    got = await alice.get("/follow", "text/html")
+    text = text_of(got)
+    for word in (
+        "1 of these feeds cannot be read",
+        "nothing at this address",
+        "The service tries again:",
+        "Look on the site",
+    ):
+        assert word in text, word
+    (form,) = html.fromstring(got.text).xpath("//form[contains(@action, '/follow/feeds/')]")
+    assert form.get("action") == "/follow/feeds/blog/" and "Try again" in form.text_content()
+    site.pages["/feed"] = feed
+    alice.web.component.clock.advance(61)
+    assert (
+        (await alice.post("/follow/feeds/blog/", "action=retry")).header("Location").startswith("/follow?done=retried")
+    )
+    await poll(alice.web)
+    assert "cannot be read" not in text_of(await alice.get("/follow", "text/html"))
+    german = await alice.get("/follow", "text/html", Accept_Language="de")
+    assert "Einem Blog folgen" in german.text
+
+
+async def test_feed_that_was_never_read_has_no_number(alice: SignedIn, site: Site) -> None:
+    document = f'<opml version="2.0"><body><outline text="A" xmlUrl="{site.url("/missing")}"/></body></opml>'
+    await upload(alice, document.encode())
+    assert "is read for the first time soon" in text_of(await alice.get("/follow", "text/html"))
+    await poll(alice.web)
+    text = text_of(await alice.get("/follow", "text/html"))
+    assert "nothing was read yet" in text and "0 entries" not in text
+
+
+async def test_telling_changes_and_following_ends(alice: SignedIn, site: Site) -> None:
+    await alice.post("/follow", fields(url=site.url("/feed"), place="new", name="blog", tell="nobody"))
+    for action, word in (("chat", "told by chat"), ("nobody", "nobody is told")):
+        got = await alice.post("/follow/feeds/blog/", f"action={action}")
+        assert got.header("Location").startswith(f"/follow?done={action}#")
+        assert word in text_of(await alice.get("/follow", "text/html"))
+    assert (await alice.post("/follow/feeds/blog/", "action=unfollow")).header("Location") == "/follow?done=unfollowed"
+    assert "You follow no feed yet" in text_of(await alice.get("/follow", "text/html"))
+    again = await alice.post("/follow/feeds/blog/", "action=unfollow")
+    assert again.status in (404, 409) and "do not follow" in text_of(again)
+    assert (await alice.post("/follow/feeds/blog/", "action=dance")).status == 400
+
+
+async def test_list_is_uploaded_and_reported(alice: SignedIn, site: Site) -> None:
+    """[SRC-083] With folders; what is followed already is not added again."""
+    document = (
+        '<opml version="2.0"><body><outline text="Morning">'
+        f'<outline text="The Blog" xmlUrl="{site.url("/feed")}"/></outline>'
+        '<outline text="Broken" xmlUrl="ftp://a.example"/></body></opml>'
+    ).encode()
+    first = text_of(await upload(alice, document, tell="nobody"))
+    second = text_of(await upload(alice, document, tell="nobody"))
+    assert "Followed now 1" in first and "Refused 1" in first and "no address" in first
+    assert "Followed before 1" in second and "Followed now" not in second
+    page = html.fromstring((await alice.get("/follow", "text/html")).text)
+    assert [heading.text for heading in page.xpath("//section[@aria-labelledby='follows']/h3")] == ["Morning"]
+
+
+@pytest.mark.parametrize(
+    ("document", "status"), [(b"", 400), (b"no list", 400), (b"<rss/>", 400), (b"x" * 1_040_000, 413)]
+)
+async def test_upload_that_is_no_list_is_refused(alice: SignedIn, document: bytes, status: int) -> None:
+    assert (await upload(alice, document)).status == status
+
+
+async def test_long_list_has_pages(alice: SignedIn) -> None:
+    for number in range(51):
+        await alice.web.component.create(BOB, f"feed{number:02}")
+        await alice.web.component.subscribe(bare(ALICE), f"feed{number:02}")
+    page = html.fromstring((await alice.get("/follow", "text/html")).text)
+    (more,) = page.xpath("//a[@rel='next']/@href")
+    assert len(page.xpath("//li[contains(@class, 'feed')]")) == 50
+    rest = html.fromstring((await alice.get(more, "text/html")).text)
+    assert len(rest.xpath("//li[contains(@class, 'feed')]")) == 1 and not rest.xpath("//a[@rel='next']")

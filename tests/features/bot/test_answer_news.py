@@ -88,6 +88,29 @@ async def test_message_shows_nothing_of_a_closed_feed(wall: Component) -> None:
     assert message.find(REPLY) is None  # of another feed, which Bob does not follow
 
 
+async def test_lists_say_what_an_item_answers(wall: Component) -> None:
+    await question(wall)
+    (first,) = (await wall.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry")
+    await wall.publish(CAROL, "wall", "a", entry("This", str(first.findtext(f"{{{A}}}id"))))
+    (latest,) = await write(wall, CAROL, "latest wall 1")
+    assert latest.split("\n")[:2] == ["> What now?", "This"]
+    (listed,) = await write(wall, CAROL, "latest wall")
+    assert [line for line in listed.split("\n") if line.startswith("- ")] == [
+        "- What now?",
+        "- This (answers “What now?”)",
+    ]
+
+
+async def test_message_with_many_items_says_what_they_answer(wall: Component) -> None:
+    await question(wall)
+    await write(wall, BOB, "digest daily 8:00")
+    for number in range(5):
+        await wall.publish(CAROL, "wall", f"a{number}", entry(f"Answer {number}", "a0"))
+    await write(wall, BOB, "digest off")
+    (text,) = await received(wall, BOB)
+    assert "- Answer 0\n" in text and "- Answer 1 (answers “Answer 0”)\n" in text
+
+
 @pytest.mark.parametrize("change", ["deleted", "cycle"])
 async def test_answer_to_nothing_that_can_be_shown(wall: Component, change: str) -> None:
     await question(wall)

@@ -323,7 +323,7 @@ async def test_comments_of_a_closed_node_are_shown_to_its_readers_only(web: Web)
 @pytest.mark.parametrize(
     ("model", "hint"),
     [
-        ("open", "To reply, sign in."),
+        ("open", "Everybody who signs in may reply."),
         ("subscribers", "Subscribers of this feed may reply."),
         ("publishers", "Publishers of this feed may reply."),
     ],

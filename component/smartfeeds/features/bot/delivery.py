@@ -36,7 +36,14 @@ from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot.chat import ChatRow
-from smartfeeds.features.bot.render import Links, render_item, render_list, title_of_item
+from smartfeeds.features.bot.render import (
+    Links,
+    answered_titles,
+    quotation_of,
+    render_item,
+    render_list,
+    title_of_item,
+)
 from smartfeeds.features.bot.room_letters import OtherProcesses
 from smartfeeds.features.bot.schedule import due_us
 from smartfeeds.features.bot.stanzas import MessageKind, OutgoingChat, encode_message
@@ -329,11 +336,11 @@ class ChatSender:
 
     def _messages(self, jid: str, batch: ChatBatch) -> list[OutgoingChat]:
         texts = Texts(batch.row.settings.language or ENGLISH)
-        node, items = batch.node, list(batch.items)
+        node, items, answered = batch.node, list(batch.items), answered_titles(batch.answered)
         kind: MessageKind = "groupchat" if batch.row.room else "chat"
         if batch.sent.joined:
             body, message_id = (
-                render_list(texts, self._links, node, items),
+                render_list(texts, self._links, node, items, answered),
                 list_message_id(node, batch.start, batch.sent),
             )
             return [OutgoingChat(jid, body, message_id, kind, texts.language)]
@@ -348,7 +355,7 @@ class ChatSender:
         answered = next((value for (item_no, _), value in batch.answered.items() if item_no == item.item_no), None)
         if answered is None or answered.item.deleted:
             return chat
-        quotation = f"> {title_of_item(answered.item)}\n"
+        quotation = quotation_of(title_of_item(answered.item))
         chat = replace(chat, text=quotation + body)
         # A room gives messages ids of its own, and the recipient was sent neither own items nor those of other feeds.
         was_sent = (

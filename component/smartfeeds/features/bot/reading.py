@@ -17,10 +17,18 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import cut, words
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot.conversation import Conversation
-from smartfeeds.features.bot.render import TEXT_CHARACTERS, feed_name, render_item, render_line
+from smartfeeds.features.bot.render import (
+    TEXT_CHARACTERS,
+    answered_titles,
+    feed_name,
+    quotation_of,
+    render_item,
+    render_line,
+)
 from smartfeeds.features.bot.usages import LATEST, LIST, SHOW, SUBSCRIBE, SUBSCRIPTIONS, UNSUBSCRIBE
 from smartfeeds.service.chat_follows import list_follows
 from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.service.replies import AnsweredItems, find_answered
 from smartfeeds.service.requests import GetNodeInfo, GetNodes, NodeInfo, NodeList, Page, Pull
 from smartfeeds.store.base import ReadTx
 
@@ -136,7 +144,9 @@ async def latest(c: Conversation, rest: str) -> ChatReply:
         return ChatReply(c.say("There are no items yet."))
     if len(pairs) == 1:
         (node, item), links = pairs[0], c.tools.links
-        return ChatReply(await asyncio.to_thread(render_item, c.texts, links, node, item))
+        titles = answered_titles(await _answered(c, pairs))
+        quotation = quotation_of(titles[item.item_no]) if item.item_no in titles else ""
+        return ChatReply(quotation + await asyncio.to_thread(render_item, c.texts, links, node, item))
     return ChatReply("\n".join(await _item_lines(c, pairs)))
 
 
@@ -247,5 +257,10 @@ async def _newest_if_readable(c: Conversation, name: str | None, count: int) -> 
 
 
 async def _item_lines(c: Conversation, pairs: list[tuple[Node, Item]]) -> list[str]:
-    links = c.tools.links
-    return await asyncio.to_thread(lambda: [render_line(links, node, item) for node, item in pairs])
+    titles, links = answered_titles(await _answered(c, pairs)), c.tools.links
+    return await asyncio.to_thread(lambda: [render_line(c.texts, links, node, item, titles) for node, item in pairs])
+
+
+async def _answered(c: Conversation, pairs: list[tuple[Node, Item]]) -> AnsweredItems:
+    """The items that these answer, as far as the actor may read them. Without an answer this reads nothing."""
+    return await c.read(partial(find_answered, actor=c.actor, entries=pairs, base_url=c.tools.links.http_base_url))

@@ -1,6 +1,7 @@
 """An item as plain text: its title, its author, its first lines, and links to the whole: to the original, and to the
 page here."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smartfeeds.chat.commands import LINK_CHARACTERS, NAME_CHARACTERS, TITLE_CHARACTERS
@@ -10,6 +11,7 @@ from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, xmpp_uri
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.titles import covered
+from smartfeeds.service.replies import AnsweredItems
 from smartfeeds.texts import Texts
 
 TEXT_CHARACTERS = 600  # of the text of an item in a message, whose link leads to the rest
@@ -82,17 +84,34 @@ def title_of_item(item: Item) -> str:
     return cut(next(filter(None, texts), "") or item.id, TITLE_CHARACTERS)
 
 
-def render_line(links: Links, node: Node, item: Item) -> str:
-    """Returns an item as one line and its link below, for lists."""
+def answered_titles(answered: AnsweredItems) -> dict[int, str]:
+    """Returns the titles of the items that others answer, by the numbers of those. A deleted item has none."""
+    titles: dict[int, str] = {}
+    for (item_no, _), value in answered.items():
+        if not value.item.deleted:
+            titles.setdefault(item_no, title_of_item(value.item))
+    return titles
+
+
+def quotation_of(title: str) -> str:
+    """Returns the title of an answered item as the line above its answer."""
+    return f"> {title}\n"
+
+
+def render_line(texts: Texts, links: Links, node: Node, item: Item, answered: Mapping[int, str]) -> str:
+    """Returns an item as one line and its link below, for lists. `answered` is that of `answered_titles`."""
     entry = read_entry(item)
     body = next(
         (text.plain for text in (entry.title, entry.summary, entry.content) if text is not None and text.plain), ""
     )
     link = cut(links.of_item(node, item.id, entry.alternate)[0], LINK_CHARACTERS)
-    return f"- {cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)}\n  {link}"
+    title = cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)
+    if item.item_no in answered:
+        title = texts.say("{title} (answers “{answered}”)", title=title, answered=answered[item.item_no])
+    return f"- {title}\n  {link}"
 
 
-def render_list(texts: Texts, links: Links, node: Node, items: list[Item]) -> str:
+def render_list(texts: Texts, links: Links, node: Node, items: list[Item], answered: Mapping[int, str]) -> str:
     """Returns several new items of one feed as one message."""
     head = texts.count(len(items), "{number} new item in {feed}", "{number} new items in {feed}", feed=feed_name(node))
-    return "\n".join([head, *(render_line(links, node, item) for item in items)])
+    return "\n".join([head, *(render_line(texts, links, node, item, answered) for item in items)])

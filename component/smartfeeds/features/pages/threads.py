@@ -21,7 +21,7 @@ from smartfeeds.texts import N_
 
 REPLIES_PARAMETER = "replies"  # of the page of an entry: the place behind which its answers are shown
 _HINTS = {
-    PublishModel.OPEN: N_("To reply, sign in."),
+    PublishModel.OPEN: N_("Everybody who signs in may reply."),
     PublishModel.SUBSCRIBERS: N_("Subscribers of this feed may reply."),
     PublishModel.PUBLISHERS: N_("Publishers of this feed may reply."),
 }

@@ -12,7 +12,8 @@ from yarl import URL
 from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.browsing import SignedIn, sign_in
-from support.component import ALICE, BOB, CAROL, DOMAIN, entry
+from support.chat import body_of, write
+from support.component import ALICE, BOB, CAROL, DOMAIN, bare, entry
 from support.web import Got, Web, WebStarter
 
 pytestmark = pytest.mark.shared
@@ -496,3 +497,23 @@ async def test_markdown_becomes_sanitised_html(alice: SignedIn) -> None:
     assert content is not None and content.get("type") == "html"
     assert "<strong>bold</strong>" in (content.text or "")
     assert "<script" not in (content.text or "") and "<a" not in (content.text or "")
+
+
+@pytest.mark.needs("bot")
+@pytest.mark.parametrize("way", ["editor", "micropub"])
+async def test_author_hears_of_an_answer_in_chat(alice: SignedIn, way: str) -> None:
+    """From the editor, and from blog editors, which name the page of the entry."""
+    web, component = alice.web, alice.web.component
+    await component.configure(ALICE, "notes", publish_model="open")
+    await write(component, ALICE, "post notes What now?", id="q1")
+    (item_id,) = await component.item_ids(ALICE, "notes")
+    if way == "editor":
+        fields = form(text="This", kind="text", reply=item_id, of="notes", action="publish")
+        assert (await (await sign_in(web, BOB)).post("/write/notes/", fields)).status == 303
+    else:
+        token = await bearer(web, BOB, TokenScope.PUBLISH)
+        fields = form(h="entry", content="This", **{"in-reply-to": f"{web.origin}/entries/notes/{item_id}"})
+        headers = {"Authorization": token, "Content_Type": "application/x-www-form-urlencoded"}
+        assert (await web.ask("POST", "/micropub/notes", fields.encode(), **headers)).status == 201
+    (message,) = await component.events(bare(ALICE))
+    assert body_of(message).split("\n")[:2] == ["An answer to your entry “What now?”:", "This"]

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import pytest
 from lxml import etree
 
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.features.bot import news
+from smartfeeds.service.replies import ItemPlace, ReplyNews
 from support.chat import body_of, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, bare
 
@@ -214,6 +216,23 @@ async def test_nobody_who_never_wrote_to_the_bot_gets_news(wall: Component) -> N
     await wall.publish(CAROL, "wall", "c", entry("By a client"))
     await write(wall, BOB, "This", reply_to(await question(wall)), id="a1")
     assert await received(wall, CAROL) == []
+
+
+async def test_answer_in_a_feed_of_somebody_else_is_no_news(wall: Component) -> None:
+    """Otherwise anybody could write to any author, by a feed of their own."""
+    await question(wall)
+    (item_id,) = await wall.item_ids(ALICE, "wall")
+    for node, links in (("bobs", ""), ("comments", f"<link rel='replies' href='xmpp:{DOMAIN}?;node=comments'/>")):
+        await wall.create(BOB, node)
+        await wall.publish(BOB, node, "x", entry("Buy this", "urn:x"))
+        tell = wall.app.parts.get(ReplyNews).tell
+        bob = parse_jid(bare(BOB))
+        assert bob is not None
+        payload = entry("What now?").replace("</entry>", f"{links}</entry>")
+        await wall.publish(ALICE, "wall", item_id, payload)
+        await wall.events(bare(BOB))
+        await tell(ItemPlace("wall", item_id), ItemPlace(node, "x"), bob)
+        assert len(await received(wall, ALICE)) == bool(links)
 
 
 async def test_author_is_not_told_of_own_answers(wall: Component) -> None:

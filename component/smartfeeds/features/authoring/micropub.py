@@ -30,11 +30,11 @@ from smartfeeds.features.authoring.post_fields import MAX_FIELDS
 from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import Uploads
 from smartfeeds.formats import microformats
-from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.entry import read_entry, replies_of
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
-from smartfeeds.formats.xml import Element, parse_stored
+from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall, is_from_here
 from smartfeeds.http.entries import entry_url
@@ -49,6 +49,7 @@ from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
+from smartfeeds.service.replies import REFERENCES, ItemPlace, ReplyNews, stated_place
 from smartfeeds.service.requests import (
     AffiliationList,
     GetAffiliations,
@@ -261,11 +262,21 @@ class Micropub:
         slug = command(request, "mp-slug").strip()
         if slug:
             try:
-                return await self._publish(call, builder.entry, slug, ItemPrecondition(absent=True))
+                return await self._create(call, builder.entry, slug, ItemPrecondition(absent=True))
             except FeedError as error:
                 if error.condition is not Condition.PRECONDITION_NOT_MET:
                     raise
-        return await self._publish(call, builder.entry, "", None)
+        return await self._create(call, builder.entry, "", None)
+
+    async def _create(self, call: HttpCall, entry: Element, slug: str, expected: ItemPrecondition | None) -> Reply:
+        replies = replies_of(canonical(entry))[:REFERENCES]
+        published = await self._publish(call, entry, slug, expected)
+        news = call.parts.find(ReplyNews)
+        for reply in replies:
+            place = stated_place(reply, self._service, call.site_url)
+            if news is not None and place is not None:
+                await news.tell(place, ItemPlace(call.name, published.item_id), call.actor)
+        return _created(entry_url(call, published.item_id))
 
     async def update(self, call: HttpCall, request: MicropubRequest) -> Reply:
         """Changes properties of an entry. Everything else of the entry stays."""
@@ -304,8 +315,10 @@ class Micropub:
             Condition.BAD_REQUEST, "undelete: the service stores nothing of a deleted entry; publish it again"
         )
 
-    async def _publish(self, call: HttpCall, entry: Element, item_id: str, expected: ItemPrecondition | None) -> Reply:
-        result = await ask(
+    async def _publish(
+        self, call: HttpCall, entry: Element, item_id: str, expected: ItemPrecondition | None
+    ) -> Published:
+        return await ask(
             self._change,
             Publish(
                 call.actor,
@@ -318,7 +331,6 @@ class Micropub:
             ),
             Published,
         )
-        return _created(entry_url(call, result.item_id))
 
     async def _item(self, call: HttpCall, item_id: str) -> Item:
         return (await ask(self._handle, GetItem(call.actor, self._service, call.name, item_id), ItemShown)).item

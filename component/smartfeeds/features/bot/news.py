@@ -21,9 +21,11 @@ from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import item_message_id
 from smartfeeds.features.bot.following import OFF
+from smartfeeds.features.bot.posting import linked_node
 from smartfeeds.features.bot.render import Links, render_item, title_of_item
 from smartfeeds.features.bot.schedule import due_us
 from smartfeeds.features.bot.stanzas import OutgoingChat, encode_message
+from smartfeeds.formats.entry import read_entry
 from smartfeeds.service.context import Context, recipient_access, refusal_of
 from smartfeeds.service.replies import ItemPlace
 from smartfeeds.store.base import ReadTx
@@ -100,14 +102,19 @@ class AnswerNews:
 def find_news(tx: ReadTx, context: Context, *, answered: ItemPlace, reply: ItemPlace, actor: Jid) -> News | None:
     """The news of an answer for the author of an entry, None if the author gets none.
 
-    The author must use the bot, want such messages, and be able to read the answer. An author who follows the feed of
-    the answer, by chat or with a client, gets it anyway.
+    The answer must be in the feed of the entry, or in the feed that the entry names for its comments. The author must
+    use the bot, want such messages, and be able to read the answer. An author who follows the feed of the answer, by
+    chat or with a client, gets it anyway.
     """
     node, place = tx.node(answered.node), tx.node(reply.node)
     if node is None or place is None:
         return None
     item, answer = tx.item(node.node_no, answered.item_id), tx.item(place.node_no, reply.item_id)
     if item is None or answer is None or item.deleted or answer.deleted or item.damaged or answer.damaged:
+        return None
+    # Anybody may answer in a feed of their own, with any text. That must not reach an author who did not choose it.
+    links = read_entry(item).links
+    if place.node_no != node.node_no and all(linked_node(link, context.policy.domain) != place.name for link in links):
         return None
     author = parse_jid(item.publisher)
     if author is None or not author.local or author.bare == actor.bare:

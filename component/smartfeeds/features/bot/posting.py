@@ -220,14 +220,14 @@ def _find_comments(tx: ReadTx, context: Context, node: Node, item: Item, links: 
     be one for comments by its name, or belong to the creator of the feed or to the publisher of the item.
     """
     for link in links:
-        name = _linked_node(link, context.policy.domain)
+        name = linked_node(link, context.policy.domain)
         comments = tx.node(name) if name else None
         if comments is not None and (name.startswith(COMMENTS) or comments.creator in (node.creator, item.publisher)):
             return name
     return ""
 
 
-def _linked_node(link: EntryLink, service: str) -> str:
+def linked_node(link: EntryLink, service: str) -> str:
     """The node of this service that a link for replies names, or an empty text."""
     if link.rel != "replies":
         return ""

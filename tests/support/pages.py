@@ -10,7 +10,10 @@ from typing import Final
 
 from playwright.async_api import Page, expect
 
+from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.token import TokenScope
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, bare
 from support.prose import PROSE, author, html_entry, note, tags
@@ -32,6 +35,7 @@ _LONG = (
     "crust sounds hollow when you knock at it from below'</pre><blockquote><p>Never trust a clock.</p></blockquote>"
     "<table><tr><th>Step<th>Hour<tr><td>Knead<td>1<tr><td>Rest<td>2<tr><td>Bake<td>3</table>"
 )
+_COMPOUND: Final = "Donaudampfschifffahrtsgesellschaftskapitänsversammlung"
 _FEEDS = {
     "town": ("Town news", "What happens between the mill and the harbour."),
     "bakery": ("The bakery", "Bread, and how it is made."),
@@ -79,6 +83,7 @@ async def fill(web: Web) -> None:
     await _replies(web)
     await _conflicts(web)
     await _people(web)
+    await _crowd(web)
     await component.index()
 
 
@@ -144,6 +149,33 @@ async def _people(web: Web) -> None:
         component.app.recent.take()
 
 
+async def _crowd(web: Web) -> None:
+    """Long words, titles and addresses without a blank, and lists of many rows, one of which failed."""
+    component = web.component
+    address = f"https://archive.example/{'path-without-a-blank/' * 12}?{'q' * 120}"
+    about = f"Everything that the river commission writes down, in whole: {address}. {'It meets on Mondays. ' * 12}"
+    await component.create(ALICE, "crowd", title=f"{_COMPOUND} und {_COMPOUND}", description=about)
+    for number in range(12):
+        link = f"<link rel='alternate' href='{address}{number}'/>"
+        entry = html_entry(
+            f"{number}: {_COMPOUND}ssitzung {_COMPOUND}", f"<p>{address} {_LONG}</p>", link + tags(_COMPOUND)
+        )
+        component.clock.advance(60)
+        await component.publish(ALICE, "crowd", f"entry{number}", entry)
+        await component.affiliate(ALICE, "crowd", f"{'member' * 4}{number}@{'department' * 3}.example.org", "member")
+        await bearer(web, ALICE, TokenScope.READ, "crowd")
+    await component.subscribe(CAROL, "crowd")
+    await component.settle()
+
+    def fail(tx: WriteTx, context: Context) -> None:
+        node = tx.node("crowd")
+        assert node is not None
+        reason = f"the connection to {address} was refused 17 times"
+        tx.set_wait(Consumer(node.node_no, PUSH), Failure(17, context.now_us, None, reason))
+
+    await component.app.service.write(fail)
+
+
 async def _ask_for_code(page: Page, _web: Web) -> None:
     await page.locator("main form button").first.click()
     await expect(page.locator(".code code")).to_be_visible()
@@ -186,6 +218,11 @@ async def _open_all(page: Page, _web: Web) -> None:
         await folded.first.click()
 
 
+async def _open_operation(page: Page, _web: Web) -> None:
+    await page.locator("details:has(> #pull) > summary").click()
+    await expect(page.locator("#pull")).to_be_visible()
+
+
 async def _create_token(page: Page, _web: Web) -> None:
     await page.locator("section.entry button").click()
     await expect(page.locator("code.secret")).to_be_visible()
@@ -208,6 +245,9 @@ PAGES: Final = (
     SitePage("feed-category", "/feeds/town/?category=town"),
     SitePage("feed-search", "/feeds/town/?q=bread"),
     SitePage("feed-search-no-hits", "/feeds/town/?q=zeppelin"),
+    SitePage("feed-crowded", "/feeds/crowd/"),
+    SitePage("feed-crowded-subscribe", "/feeds/crowd/", reader=ALICE, steps=_open_all),
+    SitePage("entry-crowded", "/entries/crowd/entry3"),
     SitePage("feed-page", "/feeds/town/?max=2"),
     SitePage("feed-empty", "/feeds/quiet/"),
     SitePage("feed-empty-signed-in", "/feeds/quiet/", reader=ALICE),
@@ -252,6 +292,7 @@ PAGES: Final = (
     SitePage("admin-feeds", "/admin/feeds/", reader=ALICE),
     SitePage("admin-options", "/admin/feeds/town/", reader=ALICE, steps=_open_all),
     SitePage("admin-members", "/admin/members/town/", reader=ALICE),
+    SitePage("admin-members-crowded", "/admin/members/crowd/", reader=ALICE),
     SitePage("admin-subscriptions", "/admin/subscriptions/town/", reader=ALICE),
     SitePage("admin-tokens", "/admin/tokens/", reader=ALICE),
     SitePage("admin-token-new", "/admin/tokens/", reader=ALICE, steps=_create_token),
@@ -261,6 +302,7 @@ PAGES: Final = (
     SitePage("admin-sources", "/admin/sources/", reader=ALICE),
     SitePage("admin-errors", "/admin/log/", reader=ALICE),
     SitePage("api", "/docs", is_long=True),
+    SitePage("api-open", "/docs", steps=_open_operation, is_long=True),
     SitePage("problem-400", "/feeds/town/?order=sideways", 400),
     SitePage("problem-401", "/admin/", 401),
     SitePage("problem-403", "/write/town/", 403, reader=BOB),

@@ -44,9 +44,9 @@ async def test_page_has_every_operation_with_its_parameters_bodies_and_responses
     """[SF-112]"""
     for name, operation in operations().items():
         (article,) = page.xpath(f"//article[@id='{name}']")
-        head, *_ = texts(article, "h3")
+        head, *_ = texts(article, "../summary/h3")
         rows = rows_of(article)
-        assert operation["summary"] in texts(article, "p")
+        assert operation["summary"] in texts(article, "../summary/span")
         for parameter in operation.get("parameters", []):
             assert any(row.startswith(f"{parameter['name']} {parameter['in']}") for row in rows), (head, parameter)
         for status, response in operation["responses"].items():
@@ -64,6 +64,22 @@ async def test_page_has_every_schema_and_every_link_leads_somewhere(page: html.H
     anchors = [link.removeprefix("#") for link in page.xpath("//@href") if link.startswith("#")]
     assert len(anchors) > 100
     assert set(anchors) <= set(page.xpath("//@id"))
+
+
+async def test_page_is_folded_and_a_link_leads_into_what_it_opens(page: html.HtmlElement) -> None:
+    """Browsers open the details around the target of a link, not those that are the target."""
+    assert page.xpath("//main//details[@open]") == []
+    targets = {link.removeprefix("#") for link in page.xpath("//main//td//a/@href")}
+    assert targets
+    for name in targets:
+        assert page.xpath(f"//details/*[@id='{name}']"), name
+
+
+async def test_page_has_no_bound_that_nobody_reaches(page: html.HtmlElement) -> None:
+    """The OpenAPI document has it for programs."""
+    tables = " ".join(texts(page, "//main//table"))
+    assert "at least" in tables
+    assert re.findall(r"\d{15,}", tables) == []
 
 
 async def test_page_loads_nothing_of_others_and_needs_no_script(page: html.HtmlElement) -> None:

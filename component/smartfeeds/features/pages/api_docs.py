@@ -35,6 +35,8 @@ _BOUNDS: Final = {
     "maxItems": "at most {} items",
     "pattern": "matches {}",
 }
+# A bound of at least this is that of the database, which nobody reaches. The OpenAPI document has it for programs.
+_ENDLESS: Final = 10**15
 _ADMINISTRATION: Final = (
     "consumers",
     "members",
@@ -175,8 +177,12 @@ def describe(schema: Schema) -> SchemaText:
         inner = describe(schema["items"])
         text = f"array of {inner.text}"
     words = [text, *filter(None, [schema.get("format")])]
-    words += [phrase.format(schema[key]) for key, phrase in _BOUNDS.items() if key in schema]
+    words += [phrase.format(schema[key]) for key, phrase in _BOUNDS.items() if key in schema and _is_bound(schema[key])]
     return SchemaText(", ".join(words), inner.ref)
+
+
+def _is_bound(value: object) -> bool:
+    return not isinstance(value, int) or value < _ENDLESS
 
 
 def _members(schema: Schema) -> Iterator[tuple[str, SchemaText, bool, str]]:

@@ -75,10 +75,11 @@ def _info(tx: ReadTx, context: Context, name: str, located: LocatedNode) -> Node
     error = located.access.reading_error
     if error is not None:
         if not located.access.sees_description:
-            names = CLOSED_META_DATA if error.condition is Condition.CLOSED_NODE else PUBLIC_META_DATA
+            is_joinable = error.condition is Condition.CLOSED_NODE
+            names = CLOSED_META_DATA if is_joinable else PUBLIC_META_DATA
             public = {name: values for name, values in node.options.stored.items() if name in names}
             closed = Node(node.node_no, node.name, node.kind, "", 0, NodeOptions(node.kind, public))
-            return NodeInfo(name, closed, located.view, readable=False, described=False)
+            return NodeInfo(name, closed, located.view, readable=False, described=False, is_joinable=is_joinable)
         return NodeInfo(name, node, located.view, readable=False)
     governor = governor_of(tx, context, node) or node
     owners, publishers = (

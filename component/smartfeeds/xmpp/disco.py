@@ -17,7 +17,7 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import entry_path, feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.discovery import PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
+from smartfeeds.service.discovery import CLOSED_META_DATA, PUBLIC_META_DATA, GetAddressInfo, ServiceDescription
 from smartfeeds.service.requests import GetItemIds, GetNodeInfo, GetNodes, ItemIds, NodeInfo, NodeList, Request
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp import service_queries
@@ -263,8 +263,7 @@ def _item_ids(answer: ItemIds, service: str) -> bytes:
 def _meta_data(answer: NodeInfo) -> list[FormField]:
     """Returns the meta-data form (XEP-0060 5.4; xep-map 31 to 34)."""
     node = answer.node
-    # A node that is not described has no other options (`service.discovery`).
-    known = OPTIONS if answer.described else PUBLIC_META_DATA | node.options.stored.keys()
+    known = OPTIONS.keys() if answer.described else CLOSED_META_DATA if answer.is_joinable else PUBLIC_META_DATA
     options = [option for var, option in OPTIONS.items() if option.metadata and var in known]
     fields = [option_field(option, node.options) for option in options]
     if answer.described:

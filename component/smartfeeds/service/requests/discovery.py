@@ -19,7 +19,8 @@ class GetNodeInfo(Request):
 class NodeInfo(Answer):
     """The description of a node. Owners, publishers and subscribers are only filled if it is `readable` (xep-map 34).
 
-    If it is not `described`, the response has its name, type and access model, and `node` holds nothing else.
+    If it is not `described`, the response has its name, type and access model, and for users who may ask for membership
+    (`is_joinable`) its contacts; `node` holds nothing else.
     """
 
     name: str
@@ -30,6 +31,7 @@ class NodeInfo(Answer):
     publishers: tuple[str, ...] = ()
     subscribers: int = 0
     described: bool = True
+    is_joinable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

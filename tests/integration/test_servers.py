@@ -36,6 +36,19 @@ async def test_client_sends_message_other_client_receives_it_as_written(
     assert (found.get("{urn:y}a"), found.text) == ("1", "&")
 
 
+async def test_messages_reach_all_clients_of_an_account(prosody: TestServer, client: ClientFactory) -> None:
+    """XEP-0280: who answers an entry on the phone sees it on the desktop, too."""
+    phone, desktop = await client(prosody, "alice", "phone"), await client(prosody, "alice", "desktop")
+    bob = await client(prosody, "bob")
+    enabled = await desktop.set(desktop.bare, "<enable xmlns='urn:xmpp:carbons:2'/>")
+    assert enabled.get("type") == "result"
+
+    phone.send_raw(f"<message to='{bob.jid}' type='chat'><body>hello</body></message>")
+    message = await desktop.next_message()
+
+    assert message.find("{urn:xmpp:carbons:2}sent") is not None
+
+
 async def test_client_asks_absent_component_gets_an_error_answer(server: TestServer, client: ClientFactory) -> None:
     alice = await client(server, "alice")
 

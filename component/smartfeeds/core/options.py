@@ -251,7 +251,7 @@ def _check_payload_size(values: Values, _kind: NodeKind, limits: OptionLimits) -
 REFUSED_MODELS = {
     "presence": (
         "everybody may subscribe to the presence of this service, so the access model presence would open the node to "
-        "everybody; use authorize or whitelist"
+        "everybody; use authorize or whitelist, or ask the operator to restrict the setting pubsub.contacts"
     ),
     "roster": "this service cannot read the contact list of the owner; use authorize or whitelist",
 }

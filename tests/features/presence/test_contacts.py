@@ -263,6 +263,7 @@ async def test_former_contact_loses_its_subscriptions_to_presence_nodes(
     ("contacts", "model", "reason"),
     [
         ("*", "presence", "everybody may subscribe to the presence of this service"),
+        ("*", "presence", "ask the operator to restrict the setting pubsub.contacts"),
         ("*", "roster", "cannot read the contact list"),
         ("example.org", "roster", "cannot read the contact list"),
         ("example.org", "x", "open, authorize, whitelist, presence"),

@@ -5,7 +5,8 @@ Suggestions are names that the lists show to the user, so they reveal no closed 
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher, get_close_matches
+from difflib import SequenceMatcher
+from heapq import nlargest
 
 from smartfeeds.chat.commands import NAME_CHARACTERS, ChatCommand, ChatReply, CommandRights, Offer
 from smartfeeds.chat.grammar import split_command, take
@@ -24,6 +25,7 @@ WORD_CHARACTERS = 40  # of a word that an answer repeats
 _PEOPLE = 3  # whom an answer names
 _OFFERED_CHARACTERS = 200  # of a corrected command that an answer offers
 _LIKE = 0.6  # the likeness of two words (`difflib`): one wrong letter in four
+_COMPARED = 20  # names
 _FEED = "FEED"  # in the usage of a command
 
 
@@ -100,7 +102,8 @@ def _command_words(c: Conversation) -> list[str]:
 
 
 def _likeness(one: str, other: str) -> float:
-    return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
+    pair = (text[:WORD_CHARACTERS].casefold() for text in (one, other))
+    return SequenceMatcher(None, *pair, autojunk=False).ratio()
 
 
 def split_word(text: str) -> str:
@@ -124,7 +127,8 @@ def _meant(c: Conversation, text: str, command: str, rest: str) -> ChatReply:
     """Returns an answer with a command that the user may have meant, and a button for it."""
     whole = f"{command} {rest}".strip()
     offers = (Offer(whole), c.offer(usages.HELP)) if len(whole) <= _OFFERED_CHARACTERS and "\n" not in whole else ()
-    return ChatReply(f"{text} {c.say('Did you mean: {command}', command=cut(command, NAME_CHARACTERS))}", offers)
+    line = cut(whole.partition("\n")[0], NAME_CHARACTERS)
+    return ChatReply(f"{text} {c.say('Did you mean: {command}', command=line)}", offers)
 
 
 async def _nearest_feed(c: Conversation, text: str) -> str:
@@ -149,4 +153,20 @@ def _nearest_node(text: str, nodes: Sequence[Node]) -> str:
 
 
 def _nearest(text: str, names: Iterable[str]) -> str:
-    return next(iter(get_close_matches(text[:NAME_CHARACTERS].casefold(), names, 1, _LIKE)), "")
+    """Returns the name that is most like a text, empty if none is like it.
+
+    Names of strangers can make the exact comparison slow: 1,000 names took 0.2 s. So it is made of the names that have
+    most letters in common with the text.
+    """
+    matcher = SequenceMatcher(b=text[:WORD_CHARACTERS].casefold(), autojunk=False)
+
+    def letters_in_common(name: str) -> float:
+        matcher.set_seq1(name[:WORD_CHARACTERS])
+        return matcher.quick_ratio()
+
+    def likeness(name: str) -> float:
+        matcher.set_seq1(name[:WORD_CHARACTERS])
+        return matcher.ratio()
+
+    nearest = max(nlargest(_COMPARED, names, letters_in_common), key=likeness, default="")
+    return nearest if nearest and likeness(nearest) >= _LIKE else ""

@@ -16,7 +16,7 @@ from smartfeeds.cli import main
 # Libraries of the service, which take up to 80 ms each. pydantic is in the rows of some features, which takes 20 ms.
 HEAVY = {"aiohttp", "jinja2", "nh3", "prometheus_client", "psycopg", "rich", "slixmpp", "structlog"}
 OWN_OF_TABLES = 70  # modules of the project: the tables, and the declaration of each feature
-OWN_OF_A_COMMAND = 200
+OWN_OF_A_COMMAND = 210
 PROGRAM = "from smartfeeds.cli import main; main(prog_name='smartfeeds')"
 
 

@@ -3,8 +3,7 @@
 A running service applies each change within seconds.
 """
 
-import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -38,27 +37,14 @@ from smartfeeds.console import (
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.text import counted
-from smartfeeds.core.times import format_second
 from smartfeeds.errors import ConfigError
-from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.command_options import given, node_option, settings_options
-from smartfeeds.features.polling.source import (
-    Source,
-    SourceSettings,
-    check_hold,
-    filter_of,
-    new_source,
-    node_names_of,
-    publisher_of,
-)
 from smartfeeds.system import now_us
 
 if TYPE_CHECKING:
-    from smartfeeds.features.polling.finding import SourceReport
     from smartfeeds.features.polling.requests import SourceStatus
-    from smartfeeds.net.fetch import FetchLimits
+    from smartfeeds.features.polling.source import Source, SourceSettings
     from smartfeeds.service.context import Context
-    from smartfeeds.service.resources import Row
     from smartfeeds.store.base import ReadTx, WriteTx
 
 _SECRETS = ("user", "password")  # settings that no command shows (SRC-015)
@@ -96,7 +82,8 @@ def add(
 
     A name and a password for HTTP Basic may be part of URL; lists and logs do not show them.
     """
-    from smartfeeds.features.polling.adding import at_address, check_found, found_lines, look_for_source
+    from smartfeeds.features.polling.adding import at_address, check_found, found_lines, look_for_source, mirror_command
+    from smartfeeds.features.polling.source import SourceSettings, publisher_of
     from smartfeeds.net.fetch import FetchLimits, display_url
     from smartfeeds.service.chat_follows import follow
     from smartfeeds.service.importing import describe_node
@@ -117,7 +104,7 @@ def add(
         source = _new(feed.url, node, feed.settings, own_url)
     person = None if tell is None else parse_jid(tell)
 
-    def work(tx: "WriteTx", context: "Context") -> Source:
+    def work(tx: "WriteTx", context: "Context") -> "Source":
         stored = _stored(tx, context, source, node)
         if person is not None:
             # Only a node that exists can be followed; the first poll would create it.
@@ -131,7 +118,7 @@ def add(
     for line in () if finding is None else found_lines(finding.look):
         print_err(line)
     print_err("A running service polls the source within seconds; smartfeeds source list shows its state.")
-    if finding is not None and (mirror := _mirror_command(source, finding.report, config)):
+    if finding is not None and (mirror := mirror_command(source, finding.report, config)):
         print_err(
             "The feed has sync data (FeedSync or SSE), which a source leaves out. To merge it, run "
             f"smartfeeds source remove {source.source_no}, and:"
@@ -139,16 +126,17 @@ def add(
         print_err(mirror)
 
 
-def _new(url: str, node: str | None, settings: SourceSettings, own_url: str) -> Source:
+def _new(url: str, node: str | None, settings: "SourceSettings", own_url: str) -> "Source":
     """The source of an address. Raises ConfigError."""
     from smartfeeds.features.polling.own_address import is_own
+    from smartfeeds.features.polling.source import new_source
 
     if is_own(url, own_url):
         raise ConfigError(f"{url} is a feed of this service; a node cannot be filled from itself")
     return new_source(node or url, url, now_us(), settings)
 
 
-def _stored(tx: "WriteTx", context: "Context", source: Source, node: str | None) -> Source:
+def _stored(tx: "WriteTx", context: "Context", source: "Source", node: str | None) -> "Source":
     """The source after it was added to `node`, or to a node of its feed alone. Raises ConfigError."""
     from smartfeeds.features.polling.sources import add_source, in_own_node
 
@@ -171,6 +159,7 @@ def follow_list(
     default each a new node, named by its address. A feed that the list does not name any more is paused. Other sources
     are not changed.
     """
+    from smartfeeds.features.polling.source import SourceSettings
     from smartfeeds.features.polling.subscription_lists import add_list
     from smartfeeds.net.fetch import display_url
     from smartfeeds.store.base import OpenMode
@@ -183,7 +172,7 @@ def follow_list(
         print_err("A running service reads the list within seconds; smartfeeds source list shows its feeds.")
 
 
-def _facts(source: Source) -> dict[str, object]:
+def _facts(source: "Source") -> dict[str, object]:
     from smartfeeds.net.fetch import display_url
 
     return {"number": source.source_no, "node": source.node, "address": display_url(source.url)}
@@ -202,13 +191,14 @@ def set_source(
 ) -> None:
     """Change the settings of SOURCE, a number or address of the list."""
     from smartfeeds.features.polling.enclosure_rules import parse_rule
+    from smartfeeds.features.polling.source import check_hold, filter_of
     from smartfeeds.features.polling.sources import change_source
 
     changes = given(chosen) | ({"every_s": None} if adaptive else {})
     if not changes:
         raise click.UsageError("name a setting to change, for example --every 900")
 
-    def change(row: Source, now_us: int) -> Source:
+    def change(row: "Source", now_us: int) -> "Source":
         if row.configured:
             raise ConfigError(f"the source {row.first_url} comes from the configuration; change its [[source]] section")
         filter_of(changes.get("only", ""))
@@ -225,7 +215,7 @@ def set_source(
 
 def _change(
     config: Path | None, text: str, node: str | None, change: "Callable[[WriteTx, Context, Source], Source]"
-) -> Source:
+) -> "Source":
     """Apply a change to the source that a command names, and return the source after it."""
     from smartfeeds.features.polling.sources import find_source
 
@@ -242,6 +232,7 @@ def list_sources(node: str | None, config: Path | None, *, failing: bool, as_jso
 
     `smartfeeds source show` shows all that is known of one.
     """
+    from smartfeeds.features.polling import rows as source_rows
     from smartfeeds.features.polling.requests import SourceStatus
     from smartfeeds.features.polling.resources import SOURCES
     from smartfeeds.features.polling.source_push import newest_push
@@ -294,7 +285,7 @@ def show(source: str, node: str | None, config: Path | None, *, as_json: bool) -
         print_out(f"  {name} = {' '.join(map(str, value)) if isinstance(value, tuple) else value}")
 
 
-def _is_failing(source: Source) -> bool:
+def _is_failing(source: "Source") -> bool:
     from smartfeeds.features.polling.polls import REPAIRED
 
     return source.reason.removeprefix(REPAIRED) == source.reason != ""
@@ -308,10 +299,11 @@ def _is_failing(source: Source) -> bool:
 @click.option("--with-sources", is_flag=True, help="Of a list that is followed: remove the sources that it has added.")
 def remove(source: str, node: str | None, config: Path | None, *, with_sources: bool, as_json: bool) -> None:
     """End SOURCE, a number or address of the list. Nodes and items remain, and so do the sources of a list."""
+    from smartfeeds.features.polling import rows as source_rows
     from smartfeeds.features.polling.sources import remove_source
     from smartfeeds.net.fetch import display_url
 
-    def work(tx: "WriteTx", context: "Context", row: Source) -> Source:
+    def work(tx: "WriteTx", context: "Context", row: "Source") -> "Source":
         for member in source_rows.sources_of_list(tx, row.source_no) if with_sources else ():
             remove_source(tx, context, member)
         remove_source(tx, context, row)
@@ -347,7 +339,7 @@ def renew(source: str, node: str | None, config: Path | None, *, as_json: bool) 
     """Make a running service subscribe SOURCE, a number or address of the list, at its hub or cloud again."""
     from smartfeeds.features.polling.source_push import renew_push
 
-    def work(tx: "WriteTx", context: "Context", row: Source) -> Source:
+    def work(tx: "WriteTx", context: "Context", row: "Source") -> "Source":
         renew_push(tx, context, row)
         return row
 
@@ -399,6 +391,7 @@ def import_sources(
 
     All feeds fill NODE, by default each a node of its own, named by its address.
     """
+    from smartfeeds.features.polling.source import SourceSettings
     from smartfeeds.features.polling.source_lists import read_source_list
     from smartfeeds.store.base import OpenMode
 
@@ -437,6 +430,7 @@ def export_sources(node: str | None, output: Path | None, config: Path | None) -
     """Write the sources, of NODE or of all nodes, as a subscription list in OPML, which `source import` and feed
     readers read.
     """
+    from smartfeeds.features.polling import rows as source_rows
     from smartfeeds.features.polling.source_lists import write_source_list
 
     domain = read_settings(config).component.jid
@@ -461,75 +455,18 @@ def check(url: str, config: Path | None, *, allow_private: bool, as_json: bool, 
 
     Nothing is stored. Exit code 1: the address cannot be a source.
     """
+    from smartfeeds.features.polling.adding import check_address, mirror_command, report_lines, report_row
+    from smartfeeds.features.polling.source import SourceSettings, new_source, node_names_of
     from smartfeeds.net.fetch import FetchLimits
 
     source = new_source("check", url, now_us(), replace(SourceSettings(allow_private=allow_private), **given(chosen)))
     limits = FetchLimits(allowed=allowed_networks(config, allow_private=allow_private))
-    report = run_async(_check(source, limits))
-    row = _report_row(report)
-    row["mirror"] = _mirror_command(replace(source, node=next(node_names_of(source))), report, config)
+    report = run_async(check_address(source, limits))
+    row = report_row(report)
+    row["mirror"] = mirror_command(replace(source, node=next(node_names_of(source))), report, config)
     if as_json:
         print_json(row)
     else:
-        for line in _report_lines(row):
+        for line in report_lines(row):
             print_out(line)
     exit_failed_if(report.problem)
-
-
-async def _check(source: Source, limits: "FetchLimits") -> "SourceReport":
-    from smartfeeds.features.polling.finding import check_source
-    from smartfeeds.net.clients import Fetcher
-
-    async with Fetcher(limits) as fetcher:
-        return await check_source(fetcher, source, now_us())
-
-
-def _mirror_command(source: Source, report: "SourceReport", config: Path | None) -> str:
-    """The command that mirrors a feed with sync data, "" for any other feed."""
-    if report.document is None or not report.document.synced:
-        return ""
-    words = ["smartfeeds", "mirror", "add", source.url, source.node]
-    words += ["--allow-private"] if source.settings.allow_private else []
-    return shlex.join([*words, "--config", str(config)] if config is not None else words)
-
-
-def _report_row(report: "SourceReport") -> "Row":
-    from smartfeeds.features.polling.push_links import described
-    from smartfeeds.net.fetch import display_url
-
-    document = report.document
-    times_us = () if document is None else document.times_us
-    return {
-        "requests": [{"address": display_url(hop.url), "status": hop.status} for hop in report.hops],
-        "problem": report.problem,
-        "content_type": report.content_type,
-        "format": document.feed.format if document else "",
-        "title": document.feed.title if document else "",
-        "items": len(document.items) if document else 0,
-        "items_left_out": document.left_out if document else 0,
-        "items_with_sync_data": document.synced if document else 0,
-        "newest_item": format_second(max(times_us)) if times_us else "",
-        "conditional_requests": report.has_validators,
-        "hint_s": report.hint_s,
-        "next_poll_s": report.next_s,
-        "push": described(document.links) if document else "",
-        "notes": list(document.notes) if document else [],
-        "feeds": [{"type": link.type.value, "address": link.href, "title": link.title} for link in report.links],
-    }
-
-
-def _report_lines(row: "Row") -> Iterator[str]:
-    for request in row["requests"]:
-        yield f"request: {request['address']} -> {request['status'] or 'no answer'}"
-    for name, value in row.items():
-        if value not in ("", None, []) and name not in ("requests", "notes", "feeds", "mirror"):
-            yield f"{name.replace('_', ' ')}: {value}"
-    yield from (f"note: {note}" for note in row["notes"])
-    for feed in row["feeds"]:
-        yield f"feed: {feed['address']} ({feed['type']}) {feed['title']}".rstrip()
-    if row["feeds"]:
-        command = shlex.join(["smartfeeds", "source", "add", row["feeds"][0]["address"]])
-        yield f"This is a web page. Add one of its feeds: {command}"
-    if row["mirror"]:
-        yield "The feed has sync data (FeedSync or SSE), which a source leaves out. To merge it, run:"
-        yield row["mirror"]

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from smartfeeds.app.config import settings_of
+from smartfeeds.app.lifecycle import App
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.page import ResultSetRequest
@@ -204,6 +206,29 @@ async def start(tmp_path: Path, receiver: Receiver) -> AsyncIterator[Start]:
     yield begin
     for process in processes:
         await process.stop()
+
+
+async def test_running_service_delivers(receiver: Receiver, tmp_path: Path) -> None:
+    """As `smartfeeds run` has it: without HTTP of its own, and with a node that is there before it starts."""
+    section = {"url": receiver.url, "node": "news", "name": "hook", "allow_private": True, "secret": "hush"}
+    settings = settings_of(
+        component={"jid": SERVICE, "secret": "x", "link": "off"},
+        store={"url": f"sqlite:///{tmp_path}/feeds.db"},
+        http={"listen": ""},
+        webhook=[section],
+    )
+    for ids in ("", "a b"):
+        app = App(settings)
+        await app.start()
+        try:
+            if not ids:
+                await app.service.handle(r.CreateNode(jid(OWNER), SERVICE, "news", None))
+            for item_id in ids.split():
+                await app.service.handle(r.Publish(jid(OWNER), SERVICE, "news", item_id, draft(entry(item_id)), None))
+            await receiver.until(ids)
+        finally:
+            await app.stop()
+    assert "url" not in receiver.bodies[0] and "X-Hub-Signature-256" in receiver.raw[0][1]
 
 
 async def test_changes_are_posted_in_order_and_each_names_the_one_before_it(start: Start, receiver: Receiver) -> None:

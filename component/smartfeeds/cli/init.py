@@ -85,7 +85,7 @@ Meanwhile, in another terminal:
     help="The database. A relative path is relative to the configuration file.",
 )
 @click.option(
-    "--admin", type=bare_jid, metavar="JID", help="An administrator, such as you. Default: nobody, and a later setting."
+    "--admin", type=bare_jid, metavar="JID", help="The bare JID of an administrator, such as yours. Default: none."
 )
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def init_command(domain: str, output: Path, port: int, database: Path, admin: str | None, *, force: bool) -> None:

@@ -431,6 +431,24 @@ async def test_message_that_is_too_large_is_sent_in_parts(start: Start, receiver
     assert by_id["d"]["previous_cursor"] != by_id["b"]["cursor"]
 
 
+async def test_items_that_cannot_be_parted_are_passed_over_together(
+    start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Items with one key come together whatever the limit is."""
+    together = messages.read_batch
+    monkeypatch.setattr(webhooks, "read_batch", lambda *parts: together(*parts[:-1], 50))
+    process = await start()
+    await process.dispatcher.pause(KIND)
+    await process.publish("a b")
+    receiver.refuse = lambda _body: 413
+    await process.dispatcher.resume(KIND)
+    await process.dispatcher.idle()
+    assert receiver.requests == 2
+    receiver.refuse = lambda _body: 0
+    await process.publish("c")
+    await receiver.until("c")
+
+
 async def test_messages_are_bounded_in_bytes(start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "MESSAGE_BYTES", 1_000)
     process = await start()

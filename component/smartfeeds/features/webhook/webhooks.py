@@ -123,23 +123,23 @@ class Webhooks:
             batch, position = due.batch, ConsumerPosition({Order.MODIFIED: due.batch.end})
             if batch.items:
                 outcome = await self._send(webhook, batch, position)
-                if outcome is not None:
+                if not isinstance(outcome, Skip) or limit == 1 or len(batch.items) == 1:
                     return outcome
-                limit, position = max(1, len(batch.items) // 2), due.position
+                # Too large for the receiver. It ends at a limit of one, because items that share a key stay together.
+                limit, position = max(1, min(limit, len(batch.items)) // 2), due.position
             elif not batch.more:
                 # What has failed waits no more after `webhook drop`.
                 return Delivered(position) if was_dropped else Idle(position)
 
-    async def _send(self, webhook: Webhook, batch: WebhookBatch, end: ConsumerPosition) -> Outcome | None:
-        """Sends a message. Returns None if the receiver wants a smaller one."""
+    async def _send(self, webhook: Webhook, batch: WebhookBatch, end: ConsumerPosition) -> Outcome:
+        """Sends a message. The outcome is `Skip` if it is too large for the receiver."""
         body = await asyncio.to_thread(write_message, batch, webhook, self._site_url)
         client = self._everywhere if webhook.allow_private else self._public
         answer = await client.post(webhook.url, body, headers_of(body, webhook.secret))
         if answer.succeeded:
             return Delivered(end, batch.more)
         if answer.status == _TOO_LARGE:
-            item = batch.items[0]
-            return None if len(batch.items) > 1 else Skip(end, f"{item.id} is too large for the receiver", batch.more)
+            return Skip(end, f"{batch.items[0].id} is too large for the receiver", batch.more)
         return RetryAfter(answer.outcome, answer.retry_after_s if answer.status in _BUSY else None)
 
 

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import socket
+from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.model import Node
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
@@ -144,6 +146,11 @@ class Process:
             await self.service.handle(
                 r.Publish(jid(OWNER), SERVICE, node, item_id, draft(entry(item_id, **content)), None)
             )
+
+    async def node(self) -> Node:
+        node = await self.service.read(lambda tx, _context: tx.node("news"))
+        assert node is not None
+        return node
 
     async def retract(self, item_id: str) -> None:
         await self.service.handle(r.Retract(jid(OWNER), SERVICE, "news", item_id))
@@ -338,6 +345,17 @@ async def test_message_without_a_secret_has_no_signature(start: Start, receiver:
     await process.publish("a")
     await receiver.until("a")
     assert "X-Hub-Signature-256" not in receiver.raw[0][1]
+
+
+async def test_name_and_password_of_the_address_are_sent_and_not_shown(start: Start, receiver: Receiver) -> None:
+    """For HTTP Basic (RFC 7617)."""
+    process = await start(url=receiver.url.replace("127", "alice:secret%20word@127"))
+    receiver.answers = [500]
+    await process.publish("a")
+    await receiver.until("a")
+    scheme, _, credentials = receiver.raw[0][1]["Authorization"].partition(" ")
+    assert (scheme, b64decode(credentials)) == ("Basic", b"alice:secret word")
+    assert process.webhook.host == "127.0.0.1" and "secret" not in process.webhook.consumer(await process.node()).name
 
 
 async def test_private_address_is_refused_unless_it_is_allowed(start: Start, receiver: Receiver) -> None:

@@ -7,6 +7,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
+from smartfeeds.core.consumers import PUSH, Consumer, Failure
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import WriteTx
 from support.browser import Tab, open_tab
 from support.browsing import SESSION_COOKIE, sign_in
 from support.component import ALICE, BOB, bare
@@ -56,8 +59,9 @@ async def test_a_feed_is_managed_without_script(busy: Web, browser: Browser) -> 
     tab = await signed_in(browser, busy, java_script_enabled=False)
     page = tab.page
     await page.set_viewport_size({"width": 360, "height": 740})
-    await tab.go("/account")
-    # A narrow bar has no room for the link of the navigation.
+    await tab.go("/feeds/")
+    # A narrow bar has a menu for what it has no room for.
+    await page.get_by_text("Menu", exact=True).click()
     await page.get_by_role("link", name="Administration").click()
     await page.set_viewport_size({"width": 1280, "height": 800})
     await expect(page.get_by_role("navigation", name="Site").get_by_role("link", name="Administration")).to_be_visible()
@@ -111,6 +115,26 @@ async def test_pages_fit_a_phone_and_a_desktop(busy: Web, browser: Browser, name
         assert width <= viewport["width"]
         await tab.shot(f"admin-{name}-{scheme}-{viewport['width']}")
         tab.check()
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+async def test_every_action_of_a_table_is_on_the_screen(busy: Web, browser: Browser, width: int) -> None:
+    """Also beside an error that is long and has no blank: a table becomes cards on a phone."""
+
+    def fail(tx: WriteTx, context: Context) -> None:
+        node = tx.node("town/harbour")
+        assert node is not None
+        tx.set_wait(Consumer(node.node_no, PUSH), Failure(17, context.now_us, None, f"https://h.example/{'x' * 400}"))
+
+    await busy.component.app.service.write(fail)
+    tab = await signed_in(browser, busy, viewport={"width": width, "height": 2_000})
+    for path, button in (("consumers/", "Retry"), ("tokens/", "Create"), ("members/town%2Fharbour/", "Remove")):
+        await tab.go(f"/admin/{path}")
+        await expect(tab.page.get_by_role("button", name=button).first).to_be_in_viewport(ratio=1)
+    await tab.go("/admin/consumers/")
+    table = tab.page.locator(".wide")
+    assert await table.evaluate("one => one.scrollWidth <= one.clientWidth"), "nothing of it must be scrolled"
+    await tab.shot(f"consumers-{width}")
 
 
 async def test_plots_have_names_and_their_numbers_as_a_table(busy: Web, browser: Browser) -> None:

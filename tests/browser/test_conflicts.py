@@ -106,6 +106,24 @@ async def test_page_of_conflicts_follows_the_colour_scheme(scheme: str, web: Web
     tab.check()
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+async def test_form_to_combine_stands_apart_from_the_versions(width: int, web: Web, open_page: Opener) -> None:
+    """Its button does not touch a card, and its fields are as wide as the form."""
+    password = await secret(web)
+    await clash(web, password)
+    window = {"width": width, "height": 900}
+    tab = await enter(open_page, password, "/conflicts/plans/boat", java_script_enabled=False, viewport=window)
+    await tab.page.get_by_text("Combine them").click()
+    summary = await tab.page.locator(".combine > summary").bounding_box()
+    field = await tab.page.get_by_label("Title").bounding_box()
+    form = await tab.page.locator(".combine > form").bounding_box()
+    cards = [await card.bounding_box() for card in await tab.page.locator("article").all()]
+    assert summary is not None and field is not None and form is not None
+    assert all(card is not None and card["y"] + card["height"] + 8 <= summary["y"] for card in cards)
+    assert field["width"] >= 0.85 * form["width"]
+    await tab.shot(f"conflict-combine-{width}", whole=False)
+
+
 async def test_phone_shows_versions_one_below_the_other(web: Web, open_page: Opener) -> None:
     """[FS-070] Without sideways scrolling, whatever is in them."""
     password = await secret(web)

@@ -16,6 +16,7 @@ from support.prose import html_entry, note
 from support.web import Web, WebStarter
 
 THEME_NAMES = ["light", "dark", None]
+NARROW = {"width": 360, "height": 740}
 
 
 async def theme_of(tab: Tab) -> str | None:
@@ -69,6 +70,39 @@ async def reading(web: Web, open_page: Opener) -> Tab:
     tab = await open_page("/feeds/notes/")
     await tab.live()
     return tab
+
+
+async def test_menu_of_a_phone_has_what_the_bar_has(web: Web, open_page: Opener) -> None:
+    """Without a script, and by the keyboard: every place, the sign-in and the theme."""
+    tab = await open_page("/feeds/", java_script_enabled=False, viewport=NARROW, color_scheme="light")
+    bar = tab.page.get_by_role("banner")
+    await expect(bar.get_by_role("link", name="Search")).to_be_hidden()
+    await bar.locator("summary").focus()
+    await tab.page.keyboard.press("Enter")
+    for name in ("Feeds", "Search", "Sign in"):
+        await expect(bar.get_by_role("link", name=name, exact=True)).to_be_in_viewport(ratio=1)
+    await bar.get_by_role("button", name="Change the theme").click()
+    assert await theme_of(tab) == "light"
+    await bar.get_by_text("Menu", exact=True).click()
+    await bar.get_by_role("link", name="Search", exact=True).click()
+    await expect(tab.page).to_have_url(f"{web.origin}/search")
+    tab.check()
+
+
+async def test_menu_closes_on_escape_and_the_theme_changes_in_both_places(open_page: Opener) -> None:
+    tab = await open_page("/feeds/", viewport=NARROW, color_scheme="light")
+    bar = tab.page.get_by_role("banner")
+    await bar.get_by_text("Menu", exact=True).click()
+    async with tab.page.expect_response("**/theme"):
+        await bar.get_by_role("button", name="Change the theme").click()
+    await tab.page.keyboard.press("Escape")
+    await expect(bar.get_by_role("link", name="Search")).to_be_hidden()
+    await tab.page.set_viewport_size(DESKTOP)
+    await expect(bar.get_by_role("link", name="Search")).to_be_visible()
+    async with tab.page.expect_response("**/theme"):
+        await bar.get_by_role("button", name="Change the theme").click()
+    assert await theme_of(tab) == "dark", "light was the choice in the menu"
+    tab.check()
 
 
 async def test_keys_lead_from_entry_to_entry(web: Web, open_page: Opener) -> None:
@@ -126,7 +160,7 @@ async def test_keys_are_letters_while_somebody_types(web: Web, open_page: Opener
 async def escape(tab: Tab) -> None:
     await tab.page.get_by_role("button", name="Copy").focus()
     await tab.page.keyboard.press("Escape")
-    await expect(tab.page.locator("summary")).to_be_focused()
+    await expect(tab.page.locator(".subscribe > summary")).to_be_focused()
 
 
 async def click_outside(tab: Tab) -> None:
@@ -138,7 +172,7 @@ async def test_subscribe_menu_closes(close: Callable[[Tab], Awaitable[None]], we
     """A click inside leaves it open. Escape leads the focus back to its button."""
     tab = await reading(web, open_page)
     link = tab.page.get_by_role("link", name="Subscribe in your XMPP client")
-    await tab.page.locator("summary").click()
+    await tab.page.locator(".subscribe > summary").click()
     await tab.page.get_by_role("heading", name="XMPP").click()
     await expect(link).to_be_visible()
     await close(tab)
@@ -148,7 +182,7 @@ async def test_subscribe_menu_closes(close: Callable[[Tab], Awaitable[None]], we
 async def test_copy_button_copies_the_address_for_feed_readers(web: Web, open_page: Opener) -> None:
     tab = await reading(web, open_page)
     await tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await tab.page.locator("summary").click()
+    await tab.page.locator(".subscribe > summary").click()
     await tab.page.get_by_role("button", name="Copy").click()
     await expect(tab.page.get_by_role("button", name="Copied")).to_be_visible()
     assert await tab.page.evaluate("navigator.clipboard.readText()") == f"{web.origin}/feeds/notes.atom"
@@ -157,7 +191,7 @@ async def test_copy_button_copies_the_address_for_feed_readers(web: Web, open_pa
 async def test_address_can_be_copied_by_hand_without_script(web: Web, open_page: Opener) -> None:
     await web.component.create(ALICE, "notes")
     tab = await open_page("/feeds/notes/", java_script_enabled=False)
-    await tab.page.locator("summary").click()
+    await tab.page.locator(".subscribe > summary").click()
     await expect(tab.page.get_by_label("Address for feed readers")).to_have_value(f"{web.origin}/feeds/notes.atom")
     await expect(tab.page.locator("[data-copy]")).to_be_hidden()
 

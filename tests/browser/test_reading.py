@@ -147,13 +147,17 @@ async def test_keyboard_alone_is_enough(web: Web, open_page: Opener) -> None:
     await expect(tab.page.get_by_role("link", name="Skip to the content")).to_be_focused()
     await keyboard.press("Enter")
     await expect(tab.page.locator("main")).to_be_focused()
-    for element in (tab.page.locator("h1 a"), tab.page.locator("summary"), tab.page.get_by_role("searchbox")):
+    for element in (
+        tab.page.locator("h1 a"),
+        tab.page.locator(".subscribe > summary"),
+        tab.page.get_by_role("searchbox"),
+    ):
         await keyboard.press("Tab")
         await expect(element).to_be_focused()
     await keyboard.type("bread")
     await keyboard.press("Enter")
     await tab.page.wait_for_url("**?q=bread")
-    await tab.page.locator("summary").focus()
+    await tab.page.locator(".subscribe > summary").focus()
     await keyboard.press("Enter")
     await expect(tab.page.get_by_role("link", name="Subscribe in your XMPP client")).to_be_visible()
 

@@ -12,6 +12,7 @@ from lxml import etree
 
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.administration.plots import axis_top
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from smartfeeds.telemetry import set_up_logging
@@ -48,8 +49,10 @@ async def test_navigation_leads_admins_to_the_administration(zoes: Web) -> None:
 
     async def leads(user: str, scope: TokenScope = TokenScope.ADMIN, feed: str = "*") -> bool:
         got = await (await sign_in(zoes, user, scope, feed)).get("/", "text/html")
-        (places,) = etree.fromstring(got.body, etree.HTMLParser()).xpath("//nav[@class='places']")
-        return "/admin/" in places.xpath("a/@href")
+        both = etree.fromstring(got.body, etree.HTMLParser()).xpath("//nav[@class='places']")
+        links = [places.xpath("a/@href") for places in both]
+        assert len(links) == 2 and links[0] == links[1], "in the bar, and in its menu"
+        return "/admin/" in links[0]
 
     assert await leads(ZOE)
     assert not await leads(ALICE)
@@ -138,7 +141,9 @@ async def test_pages_are_for_nobody_else(zoes: Web) -> None:
         publisher = await bearer(zoes, ALICE, TokenScope.PUBLISH)
         assert (await zoes.get(path, "text/html", Authorization=publisher)).status == 403
         other = path.replace("notes", "none")
-        assert (await see(zoes, EVE, other)).body == (await see(zoes, EVE, path)).body
+        # The link to sign in leads back to the path.
+        hidden, missing = [(await see(zoes, EVE, name)).body for name in (path, other)]
+        assert missing == hidden.replace(b"notes", b"none")
 
 
 async def test_an_owner_of_another_feed_sees_only_its_own(zoes: Web) -> None:
@@ -293,6 +298,14 @@ async def test_errors_of_the_log_are_shown_to_admins(zoes: Web) -> None:
     assert row[1:] == ["warning", "mirror_failed", "reason: <b>no</b>, token: (hidden)"]
 
 
+@pytest.mark.parametrize(
+    ("most", "top"),
+    [(0, 2), (0.3, 2), (2, 2), (2.1, 4), (7, 8), (9, 10), (10, 10), (11, 20), (79, 80), (123_456, 200_000)],
+)
+def test_axes_end_with_a_round_number_whose_half_is_whole(most: float, top: int) -> None:
+    assert axis_top(most) == top
+
+
 async def test_overview_has_plots_and_the_same_numbers(zoes_own: Web) -> None:
     """Two publishes and a pull in one minute; owners see no numbers of the whole service."""
     component = zoes_own.component
@@ -309,6 +322,14 @@ async def test_overview_has_plots_and_the_same_numbers(zoes_own: Web) -> None:
     assert all(row[1:4] == ["0", "0", "0"] for row in rows[1:])
     bars = etree.fromstring(page.body, etree.HTMLParser()).xpath("//main//svg/rect/title/text()")
     assert [text.rpartition(": ")[2] for text in bars] == ["2", "2", "1"]
+    # Places along the time axis are shares of the width, so that the letters of a narrow plot keep their size.
+    published = etree.fromstring(page.body, etree.HTMLParser()).xpath("//main//figure")[0]
+    assert published.xpath(".//*[@class='scale']/text()") == ["0", "1", "2"]
+    hours = published.xpath(".//*[local-name()='text'][@data-time]")
+    assert len(hours) >= 5 and {hour.text[2:] for hour in hours} == {":00"}
+    assert all(hour.get("x").endswith("%") for hour in hours)
+    assert published.xpath(".//svg/@viewbox | .//svg/@viewBox") == []
+    assert "in half an hour" in published.xpath("string(p)")
     owners = etree.fromstring((await see(zoes_own, ALICE, "/admin/")).body, etree.HTMLParser())
     assert owners.xpath("//main//svg") == []
 

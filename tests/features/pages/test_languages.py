@@ -28,6 +28,7 @@ GERMAN = gettext.translation(DOMAIN, LOCALE, ["de"])
 SHOWN_ATTRIBUTES = ("aria-label", "title", "placeholder", "alt")
 # Texts that are the same in all languages: what people and programs wrote, names of formats, and values of protocols.
 SAME = {
+    "UTC",
     *(
         "Notes of Alice",
         "Words",

@@ -12,7 +12,7 @@ from smartfeeds.core.options import PUBSUB as PREFIX
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.administration.plots import BAR_WIDTH, HEIGHT, WIDTH, buckets_of, plots_of
+from smartfeeds.features.administration.plots import BAR_WIDTH, HEIGHT, buckets_of, numbers_of, plots_of
 from smartfeeds.features.administration.process import GetStatistics, Statistics
 from smartfeeds.features.pages.frame import Frame, frame_of, page_reply
 from smartfeeds.features.pages.problem_page import prefers_page
@@ -96,10 +96,9 @@ def overview_page(frame: Frame, view: PageContext, statistics: Statistics | None
         **shared(view),
         statistics=statistics,
         plots=plots_of(buckets),
-        buckets=list(reversed(buckets)),
-        width=WIDTH,
+        numbers=numbers_of(buckets),
         height=HEIGHT,
-        bar_width=BAR_WIDTH,
+        bar_width=round(BAR_WIDTH, 2),
     )
 
 

@@ -9,9 +9,9 @@ from smartfeeds.texts import N_
 
 BARS: Final = 48  # half hours of a day
 BAR_US: Final = 30 * 60 * 1_000_000
-WIDTH, HEIGHT = 720, 96  # of the bars, in the units of the picture
-_STEP: Final = WIDTH // BARS
-_GAP: Final = 3
+HEIGHT: Final = 120  # of the bars, in pixels; places along the time axis are percentages, so plots have any width
+_STEP: Final = 100 / BARS
+BAR_WIDTH: Final = 0.8 * _STEP
 _TICK_US: Final = 4 * 3_600_000_000  # between two marks of the time axis
 
 
@@ -28,9 +28,9 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a plot: its place and size in the picture, and its value."""
+    """A bar of a plot: its place and size in the picture, and its value. `x` is a percentage."""
 
-    x: int
+    x: float
     y: float
     height: float
     start_us: int
@@ -39,21 +39,24 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plot: the key and the name of its numbers, the greatest of them, the bars that are not empty, and the marks of
-    the time axis with their place."""
+    """A plot: the key, the name and the unit of its numbers, the greatest of them, the bars that are not empty, and the
+    marks of both axes with their place."""
 
     key: str
     name: str
+    unit: str
     most: float
     bars: tuple[Bar, ...]
-    ticks: tuple[tuple[int, int], ...]
+    marks: tuple[tuple[float, float], ...]
+    ticks: tuple[tuple[float, int], ...]
 
 
-_VALUES: Final[tuple[tuple[str, str, Callable[[Bucket], float]], ...]] = (
-    ("published", N_("Publishes"), lambda bucket: bucket.published),
-    ("notified", N_("Notifications"), lambda bucket: bucket.notified),
-    ("pulled", N_("Pulls"), lambda bucket: bucket.pulled),
-    ("lag", N_("Longest lag in seconds"), lambda bucket: bucket.lag_s),
+_PER_BAR: Final = N_("in half an hour")
+_VALUES: Final[tuple[tuple[str, str, str, Callable[[Bucket], float]], ...]] = (
+    ("published", N_("Publishes"), _PER_BAR, lambda bucket: bucket.published),
+    ("notified", N_("Notifications"), _PER_BAR, lambda bucket: bucket.notified),
+    ("pulled", N_("Pulls"), _PER_BAR, lambda bucket: bucket.pulled),
+    ("lag", N_("Longest lag in seconds"), N_("seconds"), lambda bucket: bucket.lag_s),
 )
 
 
@@ -83,24 +86,48 @@ def plots_of(buckets: Sequence[Bucket]) -> list[Plot]:
     """Returns one plot for each number of the buckets."""
     ticks = tuple(
         # A mark at the right edge would have no room for its text.
-        (place * _STEP, bucket.start_us)
-        for place, bucket in enumerate(buckets[:-2])
+        (_percentage(place), bucket.start_us)
+        for place, bucket in enumerate(buckets[:-6])
         if not bucket.start_us % _TICK_US
     )
-    return [_plot(key, name, [value(bucket) for bucket in buckets], buckets, ticks) for key, name, value in _VALUES]
+    return [
+        _plot(key, name, unit, [value(bucket) for bucket in buckets], buckets, ticks)
+        for key, name, unit, value in _VALUES
+    ]
+
+
+def numbers_of(buckets: Sequence[Bucket]) -> list[tuple[int, list[float]]]:
+    """Returns the rows of the table, the newest first: the start of a half hour, and a number for each plot."""
+    return [(bucket.start_us, [value(bucket) for *_, value in _VALUES]) for bucket in reversed(buckets)]
 
 
 def _plot(
-    key: str, name: str, values: Sequence[float], buckets: Sequence[Bucket], ticks: tuple[tuple[int, int], ...]
+    key: str,
+    name: str,
+    unit: str,
+    values: Sequence[float],
+    buckets: Sequence[Bucket],
+    ticks: tuple[tuple[float, int], ...],
 ) -> Plot:
     most = max(values, default=0)
+    top = axis_top(most)
     bars = [
-        Bar(place * _STEP, HEIGHT - height, height, buckets[place].start_us, value)
+        Bar(_percentage(place), round(HEIGHT - height, 1), height, buckets[place].start_us, value)
         for place, value in enumerate(values)
         # A small number among great ones must not disappear.
-        if value > 0 and (height := round(max(2.0, HEIGHT * value / most), 1))
+        if value > 0 and (height := round(max(2.0, HEIGHT * value / top), 1))
     ]
-    return Plot(key, name, most, tuple(bars), ticks)
+    marks = tuple((HEIGHT * (1 - share), int(top * share)) for share in (0, 0.5, 1))
+    return Plot(key, name, unit, most, tuple(bars), marks, ticks)
 
 
-BAR_WIDTH: Final = _STEP - _GAP
+def axis_top(most: float) -> int:
+    """Returns the number at the top of an axis: 2, 4, 6, 8 or 10 times a power of ten, so that its half is whole."""
+    power = 1
+    while most > 10 * power:
+        power *= 10
+    return next(factor * power for factor in (2, 4, 6, 8, 10) if most <= factor * power)
+
+
+def _percentage(place: int) -> float:
+    return round(place * _STEP, 2)

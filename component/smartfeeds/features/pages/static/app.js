@@ -43,24 +43,27 @@
       const moment = new Date(text.dataset.time);
       text.textContent = text.localName === "title" ? short.format(moment) + text.dataset.more : clock.format(moment);
     }
+    for (const zone of root.querySelectorAll("[data-zone]")) zone.textContent = exact.resolvedOptions().timeZone;
   }
 
   // ---- theme ----
 
   const root = document.documentElement;
   const themes = ["", "light", "dark"];
-  const themeForm = document.querySelector("form.theme");
+  const themeForms = document.querySelectorAll("form.theme"); // in the bar, and in its menu
 
   function changeTheme(event) {
     event.preventDefault();
-    const button = themeForm.querySelector("button");
-    const body = new URLSearchParams(new FormData(themeForm));
-    body.set("theme", button.value);
-    if (button.value) root.dataset.theme = button.value;
+    const form = event.currentTarget;
+    const theme = form.querySelector("button").value;
+    const body = new URLSearchParams(new FormData(form));
+    body.set("theme", theme);
+    if (theme) root.dataset.theme = theme;
     else delete root.dataset.theme;
-    button.value = themes[(themes.indexOf(button.value) + 1) % themes.length];
+    const next = themes[(themes.indexOf(theme) + 1) % themes.length];
+    for (const other of themeForms) other.querySelector("button").value = next;
     // The theme is shown already; if the request fails, only the next page has the former one.
-    fetch(themeForm.action, { method: "POST", body, redirect: "manual", keepalive: true }).catch(() => {});
+    fetch(form.action, { method: "POST", body, redirect: "manual", keepalive: true }).catch(() => {});
   }
 
   // ---- menus ----
@@ -113,7 +116,7 @@
   function focusSearch() {
     const box = document.querySelector("main input[type=search]");
     if (box) box.focus();
-    else document.querySelector(".places a:last-child").click();
+    else document.querySelector(".places a[rel=search]").click();
   }
 
   const actions = {
@@ -137,7 +140,7 @@
   for (const copy of document.querySelectorAll("[data-copy]")) copy.hidden = false;
   showTimes(document);
   setInterval(() => showTimes(document), MINUTE_MS);
-  themeForm.addEventListener("submit", changeTheme);
+  for (const form of themeForms) form.addEventListener("submit", changeTheme);
   const button = document.getElementById("show-keys");
   button.hidden = false;
   button.addEventListener("click", () => help.showModal());

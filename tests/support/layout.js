@@ -1,0 +1,59 @@
+// Measures the layout of a page. It returns what is wrong with it, and the sizes that pages compare.
+([target, finger, isPhone, cut]) => {
+  const faults = [];
+  const name = one => `${one.localName}${one.className && typeof one.className === 'string'
+    ? '.' + one.className.trim().replaceAll(/\\s+/g, '.') : ''} "${(one.textContent || one.value || '').trim().slice(0, 40)}"`;
+  const root = document.scrollingElement;
+  if (root.scrollWidth > root.clientWidth) faults.push(`the page is ${root.scrollWidth - root.clientWidth} px too wide`);
+  const scrolls = one => ['auto', 'scroll'].includes(getComputedStyle(one).overflowX);
+  const inside = (one, test) => { for (let up = one.parentElement; up; up = up.parentElement) if (test(up)) return true; return false; };
+  const isText = node => node.nodeType === Node.TEXT_NODE && node.data.trim();
+  let longest = 0;
+  for (const one of document.querySelectorAll('body *')) {
+    if (!one.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true }) || one.closest(cut)) continue;
+    const box = one.getBoundingClientRect();
+    if (!box.width || !box.height) continue;
+    const style = getComputedStyle(one);
+    if ((box.right > innerWidth + 1 || box.left < -1) && !inside(one, scrolls) && !one.closest('svg'))
+      faults.push(`outside of the window: ${name(one)}`);
+    const hides = [style.overflowX, style.overflowY].includes('hidden') && [...one.childNodes].some(isText);
+    if (hides && (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 3))
+      faults.push(`cut: ${name(one)}`);
+    const isField = ['INPUT', 'SELECT', 'TEXTAREA'].includes(one.tagName);
+    if (one.matches('a[href], button, summary') || (isField && one.type !== 'hidden')) {
+      // A link among words has the height of its line (the exception Inline of 2.5.8).
+      const amongWords = style.display === 'inline' && [...one.parentElement.childNodes].some(isText);
+      const label = isField && one.closest('label, .field.flag');
+      const size = label ? label.getBoundingClientRect() : box;
+      const least = Math.min(size.width, size.height);
+      if (!amongWords && least < target - 0.5) faults.push(`only ${least.toFixed(1)} px: ${name(one)}`);
+      const isPressed = one.matches('button:not(.plain), summary, .primary, input, select, textarea, .bar a, .views a, .pager a');
+      if (isPhone && isPressed && !label && size.height < finger - 0.5 && !one.closest('.body, .outline, .whole, .numbers'))
+        faults.push(`only ${size.height.toFixed(1)} px on a phone: ${name(one)}`);
+    }
+    // The lines of running text.
+    if (one.matches('p, li, dd, blockquote') && !one.closest('pre, .edit-links, .forms, .contents') && !one.matches('.meta, .tags, .count')) {
+      const range = document.createRange();
+      for (const node of one.childNodes) {
+        if (!isText(node) || node.data.trim().length < 60) continue;
+        let top = null, length = 0;
+        for (let place = 0; place < Math.min(node.data.length, 600); place += 1) {
+          range.setStart(node, place);
+          range.setEnd(node, place + 1);
+          const [rect] = range.getClientRects();
+          if (!rect) continue;
+          if (top === null || Math.abs(rect.top - top) > 4) { top = rect.top; length = 0; }
+          length += 1;
+          longest = Math.max(longest, length);
+        }
+      }
+    }
+  }
+  const bar = document.querySelector('.bar');
+  const places = [...bar.children].filter(one => one.checkVisibility()).map(one => one.getBoundingClientRect());
+  return {
+    faults, longest,
+    bar: [bar.getBoundingClientRect().width, bar.getBoundingClientRect().height, Math.min(...places.map(one => one.left)), Math.max(...places.map(one => one.right))],
+    main: document.querySelector('main').getBoundingClientRect().width,
+  };
+}

@@ -41,7 +41,7 @@ async def open_feed(
     return web, tab
 
 
-async def test_images_are_links_by_default(browser: Browser, start_web: WebStarter, host: Site) -> None:
+async def test_images_can_be_links(browser: Browser, start_web: WebStarter, host: Site) -> None:
     _, tab = await open_feed(browser, start_web, host, "off")
     await expect(tab.page.get_by_role("link", name="a cat")).to_have_attribute("href", host.url("/cat.png"))
     assert await tab.page.locator(".entry img").count() == 0

@@ -10,7 +10,7 @@ from aiohttp.test_utils import make_mocked_request
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
 from smartfeeds.features.pages.image_requests import FAILED_S, MAX_BYTES, STORED_S, Images, image_type
-from smartfeeds.features.pages.images import image_writer
+from smartfeeds.features.pages.images import file_path, image_writer
 from smartfeeds.features.pages.look import ImageLinks, ImagePolicy, SiteLook
 from smartfeeds.features.pages.sanitise import clean
 from smartfeeds.formats.entry import EntryText, TextKind
@@ -161,6 +161,51 @@ HTML = f'<p>A <img src="{CAT.replace("&", "&amp;")}" alt="my &lt;cat&gt;"></p>'
 def written(policy: ImagePolicy, html: str = HTML) -> str:
     look = SiteLook(images=policy, image_links=LINKS)
     return clean(EntryText(TextKind.HTML, html), image_writer(look, "/base")).html
+
+
+SITE = "https://feeds.example.org/base"
+FILE = f"{SITE}/files/cats/0123.png"
+
+
+@pytest.mark.parametrize("policy", ImagePolicy)
+def test_own_files_are_shown_at_once(policy: ImagePolicy) -> None:
+    """Whatever the operator chooses for those of other hosts: nobody else learns of the reader."""
+    look = SiteLook(images=policy, image_links=LINKS)
+    text = f'<p><img src="{FILE}" alt="a &quot;cat&quot;"></p>'
+    html = clean(EntryText(TextKind.HTML, text), image_writer(look, "/base", site_url=SITE)).html
+    assert html == (
+        '<p><img src="/base/files/cats/0123.png" alt="a &quot;cat&quot;" loading="lazy" decoding="async"></p>'
+    )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"{SITE}/login-basic",
+        f"{SITE}/files/../login-basic",
+        f"{SITE}/files/%2e%2E/login-basic",
+        f"{SITE}/files/cats/%2e",
+        f"{SITE}/files/cats\\..\\..\\login-basic",
+        f"{SITE}/files/",
+        f"{SITE}/files/cats/1.png?next=/login-basic",
+        f"{SITE}/files/cats/1.png#a",
+        f"{SITE}/files/cats/1 2.png",
+        f"{SITE}/images/0123?url=https://pictures.example/a.png",
+        f"{SITE}x/files/cats/1.png",
+        "https://feeds.example.org/files/cats/1.png",
+        "https://pictures.example/files/cats/1.png",
+        "/base/files/cats/1.png",
+    ],
+)
+def test_nothing_else_of_this_site_is_an_image(address: str) -> None:
+    """A page requests its images without a click, with the cookies of its reader."""
+    assert file_path(address, SITE) == ""
+
+
+@pytest.mark.parametrize("path", ["/files/a/b/0123.png", "/files/%C3%A9t%C3%A9/1.png", "/enclosures/a/0123.jpg"])
+def test_paths_of_own_files(path: str) -> None:
+    assert file_path(f"{SITE}{path}", SITE) == path
+    assert file_path(f"{SITE}{path}", "") == ""
 
 
 def test_images_are_shown_by_the_choice_of_the_operator() -> None:

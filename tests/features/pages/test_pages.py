@@ -97,6 +97,12 @@ async def test_theme_is_kept_in_a_cookie_and_the_reader_stays_on_the_page(web: W
     assert got.header("Location") == "/"
 
 
+async def test_latest_is_the_first_tab_of_a_feed(web: Web) -> None:
+    await web.component.create(ALICE, "notes", title="Notes")
+    page = html.document_fromstring((await web.get("/feeds/notes/", BROWSER)).text)
+    assert page.xpath("//nav[@aria-label='Views']/a/text()") == ["Latest", "Recently edited", "With deletions"]
+
+
 async def test_icon_is_where_browsers_look(web: Web) -> None:
     """The icon has its old name too."""
     found = await web.get("/favicon.ico")

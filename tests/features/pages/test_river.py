@@ -440,3 +440,20 @@ async def test_empty_place_is_the_beginning(web: Web) -> None:
 
 async def test_place_of_a_search_is_checked_without_filters(web: Web) -> None:
     assert (await web.get("/search?after=x")).status == 400
+
+
+async def test_title_leads_to_the_original_and_the_time_to_our_page(web: Web) -> None:
+    """In the river and in both lists. An address that is no link does not become one."""
+    await make(web, "a b")
+    link = "<link rel='alternate' href='https://blog.example/one'/>"
+    await web.component.publish(ALICE, "a", "one", titled("One").replace("</entry>", f"{link}</entry>"))
+    evil = "<link rel='alternate' href='javascript:alert(1)'/>"
+    await web.component.publish(ALICE, "b", "two", titled("Two").replace("</entry>", f"{evil}</entry>"))
+    for path in ("/", "/feeds/", "/search?q=one"):
+        await web.component.index()
+        page = html.fromstring((await web.get(path, HTML)).text)
+        (title, *_) = page.xpath("//main//a[.='One'] | //main//a[.//mark]")
+        assert (title.get("href"), "noopener" in title.get("rel")) == ("https://blog.example/one", True), path
+        assert "/entries/a/one" in page.xpath("//main//a[@class='when']/@href"), path
+        assert "javascript:" not in "".join(page.xpath("//@href"))
+        assert set(page.xpath("//main//a[.='Two']/@href")) <= {"/entries/b/two"}

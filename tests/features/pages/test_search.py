@@ -58,6 +58,35 @@ async def test_search_finds_entries_in_all_feeds(web: Web) -> None:
     assert [item["id"] for item in all_of_b.json["items"]] == ["b1", "b2", "b3", "b4"]
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("q=rolls", "1 entry"),
+        ("q=butter", "2 entries"),
+        ("q=bread", "more than 4 entries"),  # three of four in a feed
+        ("q=zeppelin", ""),
+        ("q=", ""),
+    ],
+)
+async def test_page_says_how_many_entries_were_found(web: Web, query: str, text: str) -> None:
+    """The number where it is known, else how many there are at least."""
+    await filled(web)
+    await web.component.index()
+    page = html.document_fromstring((await web.get(f"/search?{query}", HTML)).text)
+    assert " ".join(page.xpath("string(//p[@role='status'])").split()) == text
+
+
+async def test_page_that_continues_a_search_counts_nothing(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number would be that of the page."""
+    monkeypatch.setattr(river, "FEEDS_WITH_HITS", 1)
+    await filled(web)
+    await web.component.index()
+    page = html.document_fromstring((await web.get("/search?q=butter", HTML)).text)
+    assert "more than 1 entry" in page.text_content()
+    (path,) = page.xpath("//a[@rel='next']/@href")
+    assert html.document_fromstring((await web.get(path, HTML)).text).xpath("//p[@role='status']") == []
+
+
 async def test_search_has_the_syntax_of_a_feed(web: Web) -> None:
     """[SF-015] All words, in any case and order; the other filters of views too."""
     await filled(web)

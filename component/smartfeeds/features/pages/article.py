@@ -1,11 +1,13 @@
 """An item as an article: the part that the page of a feed and the page of an entry share."""
 
 import re
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from markupsafe import Markup
 
+from smartfeeds.core.feed_files import SHOWN_TYPES
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_t
@@ -13,8 +15,9 @@ from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_pat
 from smartfeeds.features.pages.answers import AnswerLink
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.highlight import mark_html, mark_text, snippet
+from smartfeeds.features.pages.images import file_path
 from smartfeeds.features.pages.sanitise import SHORT, CleanHtml, TextLimits, clean, link_of
-from smartfeeds.formats.entry import Entry, EntryText, TextKind, read_entry
+from smartfeeds.formats.entry import Entry, EntryLink, EntryText, TextKind, read_entry
 from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.titles import covered
 from smartfeeds.sync.markup import read_item
@@ -24,6 +27,7 @@ _LONG_CHARACTERS = 1_000
 _LONG_LINES = 12
 _LINE_END = re.compile(r"<(?:br|/p|/li|/pre|/h[1-6]|/tr|/dd|/dt|img|/figure)\b|\n")
 _TAG = re.compile(r"<[^>]*>")
+_MAX_PICTURES = 4  # of the files of an entry; its own page has the others
 
 
 class Beside(NamedTuple):
@@ -93,6 +97,7 @@ def article(
         repeats=repeats_text(entry),
         answers=beside.answers,
         replies=beside.replies,
+        pictures=pictures_of(frame, entry.enclosures)[:_MAX_PICTURES],
         links=[link for link in entry.links if link.rel in ("via", "related") and link_of(link.href)],
     )
     authors = tuple(author.label for author in entry.authors[:10])
@@ -117,6 +122,12 @@ def hit_of(entry: Entry, search: AbstractSet[str]) -> str:
         return ""
     texts = (text.plain for text in (entry.content, entry.summary) if isinstance(text, EntryText))
     return next((hit for text in texts if (hit := snippet(text, search))), "")
+
+
+def pictures_of(frame: Frame, files: Sequence[EntryLink]) -> list[tuple[str, str]]:
+    """The images among files that this service stores: path and name of each."""
+    images = [file for file in files if file.type.lower() in SHOWN_TYPES and file.type.lower().startswith("image/")]
+    return [(path, file.title) for file in images if (path := file_path(file.href, frame.site_url))]
 
 
 def may_edit(frame: Frame, item: Item) -> bool:

@@ -142,6 +142,7 @@ class FeedPageWriter:
             search,
             beside,
             item.left,
+            frame.site_url,
             hash(item.payload),  # it has links to local files, which come and go
             frame.writing and frame.writing.publish,
             may_edit(frame, item),

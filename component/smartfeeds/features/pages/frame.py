@@ -75,7 +75,8 @@ class Frame:
     `writing` is None if the reader may write nothing in the feed of the page.
     `base` is the path of `http.base_url` without a slash at its end, "" for the root. `theme` is "" for that of the
     system. `reader` is the bare JID of the signed-in user, "" if nobody is signed in; then `csrf` is "" too. `admin`:
-    the page links to the administration. `places` are the links of `ReaderPlaces`.
+    the page links to the administration. `places` are the links of `ReaderPlaces`. `site_url` is the address of the
+    site with the base path.
     """
 
     look: SiteLook = DEFAULT_LOOK
@@ -87,6 +88,7 @@ class Frame:
     admin: bool = False
     places: tuple[tuple[str, str], ...] = ()
     writing: Writing | None = None
+    site_url: str = ""
 
     @property
     def texts(self) -> Texts:
@@ -106,8 +108,8 @@ class Frame:
 
     @property
     def image(self) -> ImageWriter:
-        """The writer for the images of other hosts."""
-        return image_writer(self.look, self.base, self.texts)
+        """The writer for the images of entries."""
+        return image_writer(self.look, self.base, self.texts, self.site_url)
 
     def render(self, template: str, **values: object) -> str:
         """Returns a page or a part of one. `values` are the variables of the template."""
@@ -131,6 +133,7 @@ def frame_of(call: HttpCall) -> Frame:
         call.form_token if call.session_id else "",
         call.admin,
         () if places is None else places.links,
+        site_url=call.site_url,
     )
 
 

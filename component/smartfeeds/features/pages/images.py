@@ -1,13 +1,18 @@
-"""Writes the images of entries into pages, by the policy of the operator (`look.ImagePolicy`)."""
+"""Writes the images of entries into pages: files of this service as images, those of other hosts by the policy of the
+operator (`look.ImagePolicy`)."""
 
+import re
 from collections.abc import Callable
-from functools import partial
 from html import escape, unescape
+from urllib.parse import unquote
 
+from smartfeeds.core.urls import ENCLOSURES, FILES
 from smartfeeds.features.pages.look import ImagePolicy, SiteLook
 from smartfeeds.texts import ENGLISH, N_, Texts
 
 LINK_REL = "noopener noreferrer nofollow ugc"
+_FILE = re.compile(rf"(?:{FILES}|{ENCLOSURES})[^\s?#\\]+")
+_DOTS = frozenset({".", ".."})
 _IN_ENGLISH = Texts(ENGLISH)
 
 # Returns the HTML for an image: its address and its label as they stand in HTML, and whether it is inside a link.
@@ -21,14 +26,28 @@ def image_link(source: str, label: str, in_link: bool, texts: Texts = _IN_ENGLIS
     return f'<a class="picture" href="{source}" rel="{LINK_REL}">{_link_text(texts, source, label)}</a>'
 
 
-def image_writer(look: SiteLook, base: str, texts: Texts = _IN_ENGLISH) -> ImageWriter:
+def file_path(address: str, site_url: str) -> str:
+    """Returns the path of a file that this service stores, without the base path; "" for any other address. Readers get
+    such a file if they may read its feed.
+
+    A browser requests an image at once, so no other path of this site may be one: with a dot segment the path would be
+    another one for the browser.
+    """
+    path = address.removeprefix(site_url) if site_url and address.startswith(f"{site_url}/") else ""
+    is_file = _FILE.fullmatch(path) is not None and _DOTS.isdisjoint(unquote(path).split("/"))
+    return path if is_file else ""
+
+
+def image_writer(look: SiteLook, base: str, texts: Texts = _IN_ENGLISH, site_url: str = "") -> ImageWriter:
     """Returns the writer for the images on the pages of a site under a base path, in one language."""
-    links = look.image_links
-    if links is None or look.images is ImagePolicy.OFF:
-        return partial(image_link, texts=texts)
+    links = look.image_links if look.images is not ImagePolicy.OFF else None
 
     def write(source: str, label: str, in_link: bool) -> str:
         address = unescape(source)
+        if path := file_path(address, site_url):
+            return f'<img src="{escape(f"{base}{path}")}" alt="{label}" loading="lazy" decoding="async">'
+        if links is None:
+            return image_link(source, label, in_link, texts)
         if not address.startswith(("https://", "http://")):
             return _label_text(texts, label)
         path = escape(f"{base}{links.path(address)}")

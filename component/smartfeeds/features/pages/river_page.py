@@ -16,6 +16,7 @@ from smartfeeds.features.pages.article import hit_of
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.highlight import beginning, mark_text, snippet
 from smartfeeds.features.pages.river_requests import FeedEntry, River
+from smartfeeds.features.pages.sanitise import link_of
 from smartfeeds.formats.entry import Entry, EntryText, read_entry, replies_of
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.titles import covered
@@ -33,11 +34,13 @@ _NOTHING: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An entry as a card. `title` and `excerpt` are HTML, `path` is the page of the entry."""
+    """An entry as a card. `title` and `excerpt` are HTML, `path` is the page of the entry, and `original` the page that
+    it is about, "" if there is none."""
 
     title: Markup
     excerpt: Markup
     path: str
+    original: str
     author: str
     issued_us: int
     modified_us: int
@@ -117,7 +120,7 @@ class RiverPages:
         card = self._cards.get(key)
         if card is None:
             card = make_card(node, item, answers=answers)
-            self._cards.put(key, card, 4 * (len(card.title) + len(card.excerpt) + len(card.path)))
+            self._cards.put(key, card, 4 * sum(map(len, (card.title, card.excerpt, card.path, card.original))))
         return card
 
 
@@ -135,6 +138,7 @@ def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING, answers:
         title=Markup(mark_text(title or cut(text, TITLE // 2), words)),  # noqa: S704 - it was escaped
         excerpt=Markup(excerpt),  # noqa: S704 - it was escaped
         path=entry_path(node.name, item.id),
+        original=link_of(entry.alternate),
         author=", ".join(author.label for author in entry.authors[:3]),
         issued_us=entry.issued_us,
         modified_us=item.modified_us,

@@ -75,7 +75,7 @@ class Searches:
             result = await ask(self._handle, request, SearchResult)
         next_path = f"{SEARCH}?{query.text}&{write_query({_AFTER: str(result.next)})}" if result.next else ""
         if form is HTML:
-            write = partial(search_page, frame_of(call), query.view, query.text, query.words, result, next_path)
+            write = partial(search_page, frame_of(call), query, result, next_path)
         else:
             write = partial(_json, call, query, result, next_path)
         page_headers = PAGE_HEADERS if form is HTML else {}
@@ -125,20 +125,24 @@ def _json(call: HttpCall, query: SearchQuery, result: SearchResult, next_path: s
     return dump_json(head)[:-1] + b',"items":[' + b",".join(feeds) + b"]}"
 
 
-def search_page(frame: Frame, view: View, text: str, words: str, result: SearchResult, next_path: str) -> bytes:
-    """A page of the search. `text` is its query string, `words` is the value of `q`."""
+def search_page(frame: Frame, query: SearchQuery, result: SearchResult, next_path: str) -> bytes:
+    """A page of the search. It counts the hits of which the search knows: those of a feed with more hits, and of feeds
+    on the next page, would take too long to count."""
+    view = query.view
     return frame.page(
         "search.html",
         feeds=[
             {
                 "title": title_of(hits.node),
                 "path": feed_path(hits.node.name),
-                "all_path": f"{feed_path(hits.node.name)}?{text}" if hits.more else "",
+                "all_path": f"{feed_path(hits.node.name)}?{query.text}" if hits.more else "",
                 "cards": [make_card(hits.node, item, view.query) for item in hits.items],
             }
             for hits in result.feeds
         ],
-        words=words,
+        words=query.words,
+        known=sum(len(hits.items) for hits in result.feeds) if query.after is None else 0,
+        exact=not next_path and not any(hits.more for hits in result.feeds),
         filters=[(name, ", ".join(sorted(values))) for name, values in view.filters if FILTERS[name].index],
         filtered=view.filtered,
         searched=result.searched,

@@ -16,7 +16,7 @@ class SiteSettings(SettingsSection):
     name: Annotated[str, Field(min_length=1, max_length=60)] = "Smart Feeds"
     accent: Annotated[str, Field(pattern="^(#[0-9a-fA-F]{6})?$")] = ""
     logo: FilePath | None = None
-    images: Literal["off", "click", "on"] = "off"
+    images: Literal["off", "click", "on"] = "click"
 
     @model_validator(mode="after")
     def _logo_is_shown(self) -> "SiteSettings":

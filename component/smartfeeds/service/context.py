@@ -141,7 +141,7 @@ class Origin(NamedTuple):
     The ids of its items are made of `first_address` and their own ids (`formats.atom.digest_id`); empty: they are the
     ids of the items. Readers of the node do not see an origin that is not `visible`. A subscription list names those
     that are `listed`, for others to follow. `quiet_us` are the first and the last key of the items that came with its
-    first document: people are not told of each of them.
+    first document: people are not told of each of them. `fails`: nothing comes from it at the moment.
     """
 
     address: str
@@ -150,6 +150,7 @@ class Origin(NamedTuple):
     visible: bool = True
     listed: bool = False
     quiet_us: tuple[int, int] | None = None
+    fails: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     located = locate_feed(tx, context, request)
     node, view = located.node, located.view
     located.check_read()
-    version = version_of(node)
+    # A feed with entries needs no reason for their number.
+    fails = not node.live and any(origin.fails for origin in context.hooks.origins_of(tx, node.name))
+    version = f"{version_of(node)}{'.fails' if fails else ''}"
     public = node.options.access_model is AccessModel.OPEN
     if version in request.known:
         return FeedPage(node, view, version, public)
@@ -35,7 +37,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     outline = outline_of(tx, node.name) if request.outline else b""
     origins = origins_of(tx, context, node) if view.sync else ()
     if not items:
-        return FeedPage(node, view, version, public, page, origins=origins, outline=outline)
+        return FeedPage(node, view, version, public, page, origins=origins, outline=outline, fails=fails)
     before = None
     if request.both_sides:
         edge = Edge(key_of(view.order, items[0]), items[0].item_no - 1)

@@ -239,6 +239,23 @@ async def test_feed_that_was_never_read_has_no_number(alice: SignedIn, site: Sit
     assert "nothing was read yet" in text and "0 entries" not in text
 
 
+async def test_page_of_a_feed_that_fails_says_so(alice: SignedIn, site: Site) -> None:
+    """[SRC-047] Not "0 entries". The page of before is in the cache of the service, and is not shown any more."""
+    document = f'<opml version="2.0"><body><outline text="A" xmlUrl="{site.url("/later")}"/></body></opml>'
+    await upload(alice, document.encode())
+    path = "/feeds/127.0.0.1/later/"
+    for _ in range(2):
+        assert "Nothing has been published here yet." in (await alice.web.get(path, "text/html")).text
+    await poll(alice.web)
+    for _ in range(2):
+        failed = (await alice.web.get(path, "text/html")).text
+        assert "cannot be read at the moment" in failed and "0 entries" not in failed
+    site.pages["/later"] = atom("one", feed="Later")
+    await poll(alice.web)
+    read = (await alice.web.get(path, "text/html")).text
+    assert "1 entry" in read and "cannot be read" not in read
+
+
 async def test_telling_changes_and_following_ends(alice: SignedIn, site: Site) -> None:
     await alice.post("/follow", fields(url=site.url("/feed"), place="new", name="blog", tell="nobody"))
     for action, word in (("chat", "told by chat"), ("nobody", "nobody is told")):

@@ -89,6 +89,7 @@ class FeedPageWriter:
             authors=_most(name for each in articles for name in each.authors),
             categories=_most(term for each in articles for term in each.categories),
             count=len(articles),
+            fails=answer.fails,
             total=total_of(answer) if answer.view.filtered else node.live,
             newest=newest,
             newer_path="" if newest else place.newer_url(answer).removeprefix(place.site_url),

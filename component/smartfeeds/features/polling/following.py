@@ -157,12 +157,7 @@ class FollowedFeed:
     @property
     def failing(self) -> tuple[Source, ...]:
         """The sources that bring nothing at the moment."""
-        return tuple(source for source in self.sources if is_failing(source))
-
-
-def is_failing(source: Source) -> bool:
-    """Whether a source brings nothing at the moment, for whatever reason."""
-    return source.state is not SourceState.POLLED
+        return tuple(source for source in self.sources if source.is_failing)
 
 
 def tell_of(row: Subscription) -> Tell:
@@ -261,7 +256,7 @@ def try_again(tx: WriteTx, context: Context, request: TryAgain) -> TriedAgain:
         raise FeedError(Condition.FORBIDDEN, "only the owner of the feed can try again")
     count, refusal = 0, "every feed that fills it works"
     for source in source_rows.sources_of(tx, node.name):
-        if not is_failing(source):
+        if not source.is_failing:
             continue
         try:
             if is_manager and source.state is SourceState.PAUSED:
@@ -312,7 +307,7 @@ def _followed(
     may_read = recipient_access(tx, context, node, actor).reading_error is None
     is_manager = manages(tx, context, actor, node)
     rows = source_rows.sources_of(tx, node.name) if may_read else []
-    rows.sort(key=lambda source: not is_failing(source))
+    rows.sort(key=lambda source: not source.is_failing)
     times = [times_us[0] for source in rows if (times_us := source.progress.times_us)]
     changed_us = node.last_modified_us if may_read and node.live else None
     return FollowedFeed(

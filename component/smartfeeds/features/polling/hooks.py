@@ -27,6 +27,7 @@ def _origins(tx: ReadTx, node: str) -> Iterator[Origin]:
             visible=not source.settings.user,
             listed=source.is_listed,
             quiet_us=source.progress.quiet_us,
+            fails=source.is_failing,
         )
 
 

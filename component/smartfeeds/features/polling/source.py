@@ -234,6 +234,11 @@ class Source:
         return "new" if is_new else self.state.value
 
     @property
+    def is_failing(self) -> bool:
+        """Whether nothing comes from it at the moment, for whatever reason."""
+        return self.state is not SourceState.POLLED
+
+    @property
     def own_node(self) -> str:
         """The node of this service from which a list is read, "" for an address on the web."""
         try:

@@ -189,7 +189,8 @@ class FeedPage(Answer):
     the page; `older` is only set on request (`PullFeed.both_sides`), and `before_us` is then the ordering key of the
     item right before the page. `public` is true if everybody may read the feed. `origins` are the feeds elsewhere that
     fill the node, if the view has sync data (FeedSync 2.3.1). `local_files` and `outline`, an NNO file, are set
-    on request (`PullFeed`); `outline` is empty if no `[[nno]]` section fills the node.
+    on request (`PullFeed`); `outline` is empty if no `[[nno]]` section fills the node. `fails`: the feed is empty, and
+    a feed elsewhere that fills it cannot be read at the moment.
     """
 
     node: Node
@@ -203,3 +204,4 @@ class FeedPage(Answer):
     origins: tuple[FeedOrigin, ...] = ()
     local_files: tuple[LocalFile, ...] = ()
     outline: bytes = b""
+    fails: bool = False

@@ -157,7 +157,7 @@ class LimitsSettings(SettingsSection):
     contacts_per_jid: Count = 100
     contacts_per_domain: Count = 100_000
     files_bytes_per_jid: Annotated[int, Field(ge=0)] = 268_435_456
-    sources_per_jid: Annotated[int, Field(ge=0)] = 20
+    sources_per_jid: Annotated[int, Field(ge=0)] = 200
     publishes_per_s: Annotated[float, Field(ge=0)] = 0.0
     in_flight: Count = 4_096
 

@@ -65,7 +65,7 @@ class Policy:
     contacts_per_jid: int = 100
     contacts_per_domain: int = 100_000
     files_bytes_per_jid: int = 268_435_456
-    sources_per_jid: int = 20
+    sources_per_jid: int = 200
     of_features: tuple[object, ...] = ()
     options: OptionLimits = field(default_factory=OptionLimits)
 

@@ -343,7 +343,7 @@ async def test_list_is_followed_with_its_folders_and_only_once(web: Web, site: S
         "refused": [("Three", "News"), ("None", None), ("Secret", None)],
     }
     reasons = [feed["reason"] for feed in got.json["refused"]]
-    assert "3 sources" in reasons[0] and "no address" in reasons[1] and "no address" in reasons[2]
+    assert "as many feeds" in reasons[0] and "no address" in reasons[1] and "no address" in reasons[2]
     assert "secret" not in got.text
     again = (await alice.ask("POST", "/following/", document, "text/x-opml")).json
     assert again["added"] == [] and len(again["followed"]) == 3

@@ -292,7 +292,10 @@ class AddressFollower:
                 return line._replace(node=node), False
             begun = await self._begin(request.actor, node, request.tell, feed.folder)
         except FeedError as error:
-            return line._replace(reason=cut(error.text or error.condition.value, _REASON_CHARACTERS)), False
+            # Most lines of a long list have this reason.
+            is_over = error.condition is Condition.POLICY_VIOLATION
+            reason = _TOO_MANY if is_over else error.text or error.condition.value
+            return line._replace(reason=cut(reason, _REASON_CHARACTERS)), False
         return line._replace(node=node), begun.is_new
 
     async def _node_of_listed(self, actor: Jid, text: str) -> tuple[str, bool]:
@@ -395,6 +398,7 @@ class AddressFollower:
 
 
 NOT_ALLOWED: Final = N_("this service does not let you add feeds of other servers")
+_TOO_MANY: Final = N_("you have as many feeds as this service allows")
 _NO_ADDRESS: Final = N_("this is no address of a web page or feed")
 
 

@@ -216,7 +216,7 @@ async def test_replies_come_in_pages(notes: Web, monkeypatch: pytest.MonkeyPatch
     assert page.xpath("//link[@rel='canonical']/@href") == [f"{notes.origin}/entries/notes/q"]
 
 
-@pytest.mark.parametrize("text", ["x", "_", "2026_1_1", "2026-01-01T00:00:00Z_9999999", "2026-01-01T00:00:00Z_١"])
+@pytest.mark.parametrize("text", ["x", "_", "2026_1_1", "2026-01-01T00:00:00Z_1000", "2026-01-01T00:00:00Z_١"])
 async def test_place_that_is_none_is_rejected(notes: Web, text: str) -> None:
     await publish(notes, "notes", "q", post("What now?"))
     got = await notes.get(f"/entries/notes/q?replies={quote(text)}", HTML)

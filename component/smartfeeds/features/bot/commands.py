@@ -146,6 +146,7 @@ COMMANDS: tuple[ChatCommand, ...] = (
         N_("tells you when somebody answers an entry of yours; answers off ends it"),
         news.answers,
         {"de": ("antworten",)},
+        rights=CommandRights.AUTHOR,
     ),
     ChatCommand(
         "language",

@@ -36,7 +36,8 @@ NEWEST = 50  # items of a feed without an index that are looked at for answers
 COMMENTS = "urn:xmpp:microblog:0:comments/"  # begins the names of nodes for the comments of one entry (XEP-0277 3.2)
 _FILTER = "in-reply-to"
 _MARK = b"in-reply-to"
-_PLACE = re.compile(r"([0-9A-Za-z:.\-]{1,40})_([0-9]{1,6})", re.ASCII)
+# The answers in front of a place with the same key are read again, so their number is bounded.
+_PLACE = re.compile(r"([0-9A-Za-z:.\-]{1,40})_([0-9]{1,3})", re.ASCII)
 
 
 class ReplyPlace(NamedTuple):

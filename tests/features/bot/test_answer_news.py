@@ -141,7 +141,7 @@ async def test_answer_has_the_address_of_its_entry(wall: Component) -> None:
 @pytest.mark.parametrize(
     ("model", "answer"),
     [
-        ("publishers", "Only its publishers may answer in wall. Ask its owner."),
+        ("publishers", "Only its publishers may answer in wall. Ask its owner: carol@example.org"),
         ("subscribers", "Only subscribers may answer in wall. Write: subscribe wall"),
     ],
 )

@@ -79,7 +79,7 @@ async def test_reply_to_an_item_that_was_edited_since(blog: Component) -> None:
 
 async def test_reply_without_comments_is_an_item_of_the_feed_if_the_person_may_publish(blog: Component) -> None:
     message_id = await published(blog, comments=False)
-    refusal = "Only its publishers may answer in blog. Ask its owner."
+    refusal = "Only its publishers may answer in blog. Ask its owner: alice@example.org"
     assert await write(blog, BOB, "Hello", reply_to(message_id)) == [refusal]
     await blog.affiliate(ALICE, "blog", BOB, "publisher")
     assert await write(blog, BOB, "Hello", reply_to(message_id)) == ["Your answer is published in blog."]

@@ -128,7 +128,7 @@ async def test_bot_does_not_comment_on_replies_that_the_feed_refuses(club: Compo
     assert await say(club, "Bob", "Well said", reply(post)) == []
     assert await say(club, "Bob", "", like(post, "👍")) == []
     (answer,) = await say(club, "Bob", "feeds: Well said", reply(post))
-    assert answer == "Bob: Only its publishers may answer in blog-comments. Ask its owner."
+    assert answer == "Bob: Only its publishers may answer in blog-comments. Ask its owner: alice@example.org"
 
 
 async def test_reply_to_others_is_talk_and_with_a_mention_a_command(club: Component) -> None:

@@ -29,7 +29,17 @@ from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.replies import ItemPlace, ReplyNews
-from smartfeeds.service.requests import EmptyResult, GetItem, ItemPrecondition, ItemShown, Publish, Published, Retract
+from smartfeeds.service.requests import (
+    EmptyResult,
+    GetItem,
+    GetNodeInfo,
+    ItemPrecondition,
+    ItemShown,
+    NodeInfo,
+    Publish,
+    Published,
+    Retract,
+)
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_
 
@@ -38,6 +48,7 @@ _LIKES = frozenset("\u2764\u2665\U0001f44d\U0001f499\U0001f49a\U0001f49b\U0001f4
 _VARIANT = "\ufe0f"  # shows a character as a picture; clients send it or not
 NO_ITEM = N_("Reply to a message that shows one item. To publish: post FEED TEXT")
 COMMENTS = "urn:xmpp:microblog:0:comments/"  # begins the names of nodes for comments (XEP-0277 section 3.2)
+OWNERS = 3  # whom an answer names
 OWN_ITEMS = 20  # items of the author among which `edit` and `delete` look for the newest
 
 
@@ -103,6 +114,13 @@ async def _check_reply(c: Conversation, feed: str) -> None:
     if located.node.options.publish_model is PublishModel.SUBSCRIBERS:
         command = c.command(SUBSCRIBE, feed)
         raise RefusalError(c.say("Only subscribers may answer in {feed}. Write: {command}", feed=name, command=command))
+    # The owners, as far as the user may know them.
+    owners = (await c.ask(GetNodeInfo(c.actor, c.service, feed), NodeInfo)).owners
+    people = ", ".join(cut(jid, NAME_CHARACTERS) for jid in owners[:OWNERS])
+    if people:
+        raise RefusalError(
+            c.say("Only its publishers may answer in {feed}. Ask its owner: {people}", feed=name, people=people)
+        )
     raise RefusalError(c.say("Only its publishers may answer in {feed}. Ask its owner.", feed=name))
 
 

@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from smartfeeds.core.feed_address import parse_item_address
+from smartfeeds.core.feed_address import AddressError, parse_address, parse_item_address
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.urls import ENTRIES
 from smartfeeds.formats.atom import named_by
-from smartfeeds.formats.entry import ReplyReference, replies_of
+from smartfeeds.formats.entry import Entry, EntryLink, ReplyReference, replies_of
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.store.base import ReadTx
 
 REFERENCES = 3  # of one entry that are followed
 _NODES = 8  # in which the entries that one page answers are looked up
 _ITEMS = 100  # of each of them
+_LINKS = 100  # of an entry among which its comments are looked for
 
 
 class ItemPlace(NamedTuple):
@@ -49,6 +50,22 @@ class ReplyNews:
     """
 
     tell: Callable[[ItemPlace, ItemPlace, Jid], Awaitable[None]]
+
+
+def linked_node(domain: str, link: EntryLink) -> str:
+    """The node of this service that a link for replies names (XEP-0277 3), "" without one. It need not exist."""
+    if link.rel != "replies":
+        return ""
+    try:
+        address = parse_address(link.href, smart=False)
+    except AddressError:
+        return ""
+    return address.node if address.service == domain else ""
+
+
+def comments_node(domain: str, entry: Entry) -> str:
+    """The node of this service that has the comments of an entry (XEP-0277 4), "" without one. It need not exist."""
+    return next((node for link in entry.links[:_LINKS] if (node := linked_node(domain, link))), "")
 
 
 def stated_place(reference: ReplyReference, domain: str, base_url: str) -> ItemPlace | None:

@@ -5,13 +5,13 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.requests import GetWriting, WritingShown
-from smartfeeds.features.pages.entry_page import comments_node
 from smartfeeds.features.pages.frame import EntryForms, Writing
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.post import add_author, fit_markdown
 from smartfeeds.formats.xml import Element
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.service.answers import Handle, ask
+from smartfeeds.service.replies import comments_node
 
 
 def entry_forms(handle: Handle, service: str) -> EntryForms:

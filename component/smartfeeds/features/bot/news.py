@@ -21,13 +21,12 @@ from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import item_message_id
 from smartfeeds.features.bot.following import OFF
-from smartfeeds.features.bot.posting import linked_node
 from smartfeeds.features.bot.render import Links, render_item, title_of_item
 from smartfeeds.features.bot.schedule import due_us
 from smartfeeds.features.bot.stanzas import OutgoingChat, encode_message
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.service.context import Context, recipient_access, refusal_of
-from smartfeeds.service.replies import ItemPlace
+from smartfeeds.service.replies import ItemPlace, linked_node
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import ENGLISH, N_, Texts
 
@@ -114,7 +113,7 @@ def find_news(tx: ReadTx, context: Context, *, answered: ItemPlace, reply: ItemP
         return None
     # Anybody may answer in a feed of their own, with any text. That must not reach an author who did not choose it.
     links = read_entry(item).links
-    if place.node_no != node.node_no and all(linked_node(link, context.policy.domain) != place.name for link in links):
+    if place.node_no != node.node_no and all(linked_node(context.policy.domain, link) != place.name for link in links):
         return None
     author = parse_jid(item.publisher)
     if author is None or not author.local or author.bare == actor.bare:

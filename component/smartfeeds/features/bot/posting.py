@@ -11,7 +11,6 @@ from lxml import etree
 
 from smartfeeds.chat.commands import NAME_CHARACTERS, TITLE_CHARACTERS, ChatReply, RefusalError, UsageError
 from smartfeeds.chat.grammar import take, view_name
-from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import PublishModel
 from smartfeeds.core.text import cut, is_language_tag
@@ -28,7 +27,7 @@ from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
 from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
-from smartfeeds.service.replies import ItemPlace, ReplyNews
+from smartfeeds.service.replies import ItemPlace, ReplyNews, linked_node
 from smartfeeds.service.requests import (
     EmptyResult,
     GetItem,
@@ -238,19 +237,8 @@ def _find_comments(tx: ReadTx, context: Context, node: Node, item: Item, links: 
     be one for comments by its name, or belong to the creator of the feed or to the publisher of the item.
     """
     for link in links:
-        name = linked_node(link, context.policy.domain)
+        name = linked_node(context.policy.domain, link)
         comments = tx.node(name) if name else None
         if comments is not None and (name.startswith(COMMENTS) or comments.creator in (node.creator, item.publisher)):
             return name
     return ""
-
-
-def linked_node(link: EntryLink, service: str) -> str:
-    """The node of this service that a link for replies names, or an empty text."""
-    if link.rel != "replies":
-        return ""
-    try:
-        address = parse_address(link.href, smart=False)
-    except AddressError:
-        return ""
-    return address.node if address.service == service else ""

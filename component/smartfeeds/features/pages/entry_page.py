@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path, xmpp_uri
 from smartfeeds.features.pages.answers import AnswerLink
@@ -24,6 +23,7 @@ from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http.conditions import representation_mark
 from smartfeeds.http.negotiation import OF_ENTRY
 from smartfeeds.service.item_writes import item_tag
+from smartfeeds.service.replies import linked_node
 from smartfeeds.service.requests import ItemShown
 
 # Whoever may publish chooses the numbers of files and links of an entry.
@@ -204,22 +204,9 @@ def _linked(entry: Entry, *rels: str) -> list[EntryLink]:
     return [link for link in entry.links if link.rel in rels and link_of(link.href)][:_MAX_LINKS]
 
 
-def comments_node(domain: str, entry: Entry) -> str:
-    """The node of this service that has the comments of an entry (XEP-0277 4), "" without one. It need not exist."""
-    return next((node for link in _linked(entry, "replies") if (node := _node(domain, link))), "")
-
-
-def _node(domain: str, link: EntryLink) -> str:
-    try:
-        address = parse_address(link.href, smart=False)
-    except AddressError:
-        return ""
-    return address.node if address.service == domain else ""
-
-
 def _page(frame: Frame, domain: str, link: EntryLink) -> str:
     """The address of the comments that a link leads to: of a feed of this service the path of its page."""
-    node = _node(domain, link)
+    node = linked_node(domain, link)
     return f"{frame.base}{feed_path(node)}" if node else link.href
 
 

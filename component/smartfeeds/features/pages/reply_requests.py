@@ -20,12 +20,11 @@ from smartfeeds.core.times import format_t, parse_t
 from smartfeeds.core.urls import entry_path, xmpp_uri
 from smartfeeds.core.view import BARE, Filters, Order, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.pages.entry_page import comments_node
 from smartfeeds.features.pages.reply_rows import count_replies
 from smartfeeds.features.pages.river_requests import FeedEntry
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.service.context import Context, locate_for, recipient_access
-from smartfeeds.service.replies import AnsweredItems, find_answered
+from smartfeeds.service.replies import AnsweredItems, comments_node, find_answered
 from smartfeeds.service.requests import Answer, NodeRequest
 from smartfeeds.service.steps import BeginIndexes, IndexFirst, index_first
 from smartfeeds.service.use_cases import UseCases

@@ -196,11 +196,11 @@ async def test_address_can_be_copied_by_hand_without_script(web: Web, open_page:
     await expect(tab.page.locator("[data-copy]")).to_be_hidden()
 
 
-async def test_code_for_phones_is_the_address_of_the_subscription(web: Web, open_page: Opener) -> None:
-    """The modules of the QR code as the browser draws them."""
+async def test_code_for_phones_is_the_address_of_the_chat(web: Web, open_page: Opener) -> None:
+    """The modules of the QR code as the browser draws them. A phone shows none: it cannot scan its own screen."""
     tab = await reading(web, open_page)
-    await tab.page.locator("summary").click()
-    address = await tab.page.get_by_role("link", name="Subscribe in your XMPP client").get_attribute("href")
+    await tab.page.locator(".subscribe > summary").click()
+    address = await tab.page.get_by_role("link", name="Get it by chat").get_attribute("href")
     assert address is not None
     await expect(tab.page.locator(".with-code svg")).to_be_visible()
     modules = [list(row) for row in segno.make_qr(address, error="m").matrix_iter(border=4)]
@@ -214,6 +214,9 @@ async def test_code_for_phones_is_the_address_of_the_subscription(web: Web, open
         len(modules),
     )
     assert drawn == modules
+    await tab.page.set_viewport_size(NARROW)
+    await expect(tab.page.locator(".with-code svg")).to_be_hidden()
+    await expect(tab.page.get_by_role("link", name="Get it by chat")).to_be_visible()
 
 
 async def test_long_entry_is_clamped_and_read_on_without_script(web: Web, open_page: Opener) -> None:

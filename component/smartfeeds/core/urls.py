@@ -35,6 +35,7 @@ OUTLINE = "/outline/"
 WRITE = "/write/"
 DELETE = "/delete/"
 LOGIN = "/login"
+NEXT = "next"  # the parameter of the sign-in with the path to return to
 LOGIN_WAIT = "/login/wait"
 LOGIN_BASIC = "/login-basic"  # browsers send the password to addresses in the same folder (RFC 7617 2.2)
 ACCOUNT = "/account"

@@ -195,6 +195,21 @@ async def test_files_of_a_preview_are_published_later(alice: SignedIn) -> None:
     assert files_of(await only_entry(alice)) == [("a.jpg", "image/jpeg", "4")]
 
 
+async def test_preview_shows_files_tags_and_the_link(alice: SignedIn) -> None:
+    """All that readers will see: an uploaded picture as a picture, other files by name, and tags."""
+    files = {"sea.jpg": b"\xff\xd8\xff jpeg", "tide.pdf": b"pdf"}
+    fields = {"title": "T", "text": "x", "tags": "harbour, <b>tide</b>", "link": "https://x.example/a"}
+    got = await send_parts(alice, "/write/notes/", files, **fields, action="preview")
+    (preview,) = html.fromstring(got.text).xpath("//article[contains(@class, 'preview')]")
+    (path,) = preview.xpath(".//figure/img[@alt='sea.jpg']/@src")
+    assert (await alice.get(path)).body == files["sea.jpg"], "readers get it before the entry is published"
+    assert preview.xpath(".//ul[@class='files']//a/text()") == ["sea.jpg", "tide.pdf"]
+    assert preview.xpath(".//p[@class='tags']/span/text()") == ["harbour", "<b>tide</b>"]
+    assert preview.xpath("h2/a/@href") == ["https://x.example/a"]
+    got = await alice.post("/write/notes/", form(**fields | {"link": "javascript:alert(1)"}, action="preview"))
+    assert "javascript:alert" not in "".join(html.fromstring(got.text).xpath("//a/@href"))
+
+
 async def test_edit_keeps_removes_and_adds_files(alice: SignedIn) -> None:
     more = '<link rel="enclosure" href="sub/g.pdf" type="application/pdf" xml:base="https://x.example/" xml:lang="de"/>'
     await alice.web.component.publish(ALICE, "notes", "a", XHTML.replace("<x ", f"{more}<x "))

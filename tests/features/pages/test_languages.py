@@ -216,7 +216,7 @@ async def test_page_in_an_unknown_language_is_english(alice: SignedIn) -> None:
     [
         ("/feeds/none/", 404, "Nicht gefunden", "diesen Feed gibt es nicht, oder er ist geschlossen"),
         ("/none", 404, "Nicht gefunden", "diese Seite gibt es nicht; die Feeds sind unter /feeds/"),
-        ("/admin/", 401, "Anmeldung nötig", ""),
+        ("/admin/", 401, "Bitte anmelden", ""),
         ("/feeds/old/", 410, "Nicht mehr vorhanden", "der Knoten ist umgezogen nach xmpp:new.example?;node=x"),
     ],
 )

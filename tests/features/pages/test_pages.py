@@ -2,13 +2,18 @@
 
 import gzip
 import re
+from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from lxml import html
 
+from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.problem_page import problem
 from support.browsing import sign_in
-from support.component import ALICE
+from support.chat import write
+from support.component import ALICE, BOB
 from support.guests import Guest
 from support.web import Web, WebStarter
 
@@ -97,10 +102,56 @@ async def test_theme_is_kept_in_a_cookie_and_the_reader_stays_on_the_page(web: W
     assert got.header("Location") == "/"
 
 
+@pytest.mark.needs("administration", "accounts")
+async def test_page_behind_a_sign_in_leads_there_and_back(web: Web) -> None:
+    """[RFC 9110 15.5.2] In words for people; programs get the problem as before."""
+    got = await web.get("/admin/tokens/?after=x&y=%26", BROWSER)
+    page = html.document_fromstring(got.text)
+    assert (got.status, page.xpath("string(//h1)")) == (401, "Please sign in")
+    assert "bearer" not in page.xpath("string(//main)")
+    (path,) = page.xpath("//main//a[text()='Sign in']/@href")
+    assert path == "/login?next=%2Fadmin%2Ftokens%2F%3Fafter%3Dx%26y%3D%2526"
+    form = html.document_fromstring((await web.get(path, BROWSER)).text)
+    assert set(form.xpath("//input[@name='next']/@value")) == {"/admin/tokens/?after=x&y=%26"}
+    assert (await web.get("/admin/tokens/")).json["title"] == "Unauthorized"
+
+
+@pytest.mark.needs("authoring", "accounts")
+async def test_page_without_a_right_says_who_is_signed_in(web: Web) -> None:
+    await web.component.create(ALICE, "notes", title="Notes")
+    got = await (await sign_in(web, BOB)).get("/write/notes/", BROWSER)
+    page = html.document_fromstring(got.text)
+    assert (got.status, page.xpath("string(//h1)")) == (403, "You have no right to do this")
+    assert "You are signed in as bob@example.org." in " ".join(page.xpath("string(//main)").split())
+    assert page.xpath("//main//a/@href") == ["/account", "/feeds/"]
+
+
 async def test_latest_is_the_first_tab_of_a_feed(web: Web) -> None:
     await web.component.create(ALICE, "notes", title="Notes")
     page = html.document_fromstring((await web.get("/feeds/notes/", BROWSER)).text)
     assert page.xpath("//nav[@aria-label='Views']/a/text()") == ["Latest", "Recently edited", "With deletions"]
+
+
+@pytest.mark.needs("bot")
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/feeds/notes/", "subscribe notes"),
+        ("/feeds/notes/?author=Bob+B", "subscribe notes?author=Bob+B"),
+        ("/feeds/two%20words/", 'subscribe "two words"'),
+    ],
+)
+async def test_chat_opens_with_the_message_filled_in(web: Web, path: str, command: str) -> None:
+    """[XEP-0147] The bot understands the message: it follows the feed of the page."""
+    for name in ("notes", "two words"):
+        await web.component.create(ALICE, name)
+    page = html.document_fromstring((await web.get(path, BROWSER)).text)
+    (address,) = page.xpath("//a[text()='Get it by chat']/@href")
+    assert address.startswith("xmpp:feeds.example.org?message;type=chat;body=")
+    text = unquote(address.partition("body=")[2])
+    assert text == command
+    answer = await write(web.component, BOB, text)
+    assert "You follow" in answer[0]
 
 
 async def test_icon_is_where_browsers_look(web: Web) -> None:
@@ -155,3 +206,20 @@ async def test_site_has_the_colour_and_the_logo_of_the_operator(start_web: WebSt
     assert "default-src 'none'" in policy
     assert "sandbox" in policy
     assert (await web.get("/town/favicon.ico")).body == svg
+
+
+@pytest.mark.parametrize(
+    ("status", "heading", "advice"),
+    [
+        (413, "This is too large", ""),
+        (429, "Too Many Requests", "Please wait a moment"),
+        (500, "Internal Server Error", "the number of the incident"),
+        (503, "Service Unavailable", "Please wait a moment"),
+        (404, "Not Found", ""),
+    ],
+)
+def test_error_says_what_to_do(status: int, heading: str, advice: str) -> None:
+    page = html.document_fromstring(problem(Frame(), HTTPStatus(status), HTTPStatus(status).phrase, "the detail"))
+    text = " ".join(page.xpath("string(//main)").split())
+    assert page.xpath("string(//h1)") == heading
+    assert "the detail" in text and advice in text

@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, covers
-from smartfeeds.core.urls import ACCOUNT, FEEDS, LOGIN, LOGIN_WAIT, local_path, message_uri
+from smartfeeds.core.urls import ACCOUNT, ADMIN, FEEDS, LOGIN, LOGIN_WAIT, NEXT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.accounts.http import begin_session, cleared_cookie, guest_cookie, guest_of, new_guest
+from smartfeeds.features.accounts.resources import TOKENS
 from smartfeeds.features.accounts.session import form_token
 from smartfeeds.features.accounts.sessions import EndSessions, ListSessions, SessionList
 from smartfeeds.features.accounts.setup import SharedSignIns
@@ -31,7 +32,6 @@ from smartfeeds.texts import N_
 
 GUEST_AGE_S = 3_600  # a sign-in page that was loaded earlier must be loaded again
 EVERY_SESSION = "all"
-_NEXT = "next"
 _STATE_FORMS = (HTML, JSON)
 
 
@@ -66,7 +66,7 @@ class SignInPages:
     async def post(self, call: HttpCall) -> Reply:
         """Signs in with a token, or begins a sign-in through XMPP. Raises FeedError."""
         fields = await self._bodies.fields(call)
-        path = local_path(fields.get(_NEXT, "")) or FEEDS
+        path = local_path(fields.get(NEXT, "")) or FEEDS
         if "token" in fields:
             return await self._by_token(call, fields["token"].strip(), path)
         return self._by_xmpp(call, fields.get("jid", "").strip(), path)
@@ -107,7 +107,7 @@ class SignInPages:
     async def account(self, call: HttpCall) -> Reply:
         """The sessions of the user."""
         if not call.session_id:
-            return call.see_other(f"{LOGIN}?{_NEXT}={quote(ACCOUNT, safe='/')}")
+            return call.see_other(f"{LOGIN}?{NEXT}={quote(ACCOUNT, safe='/')}")
         answer = await ask(self._handle, ListSessions(call.actor, self._service, _token_id(call)), SessionList)
         body = frame_of(call).page(
             "accounts/templates/sessions.html",
@@ -141,6 +141,7 @@ class SignInPages:
             chat=self._xmpp.chat,
             asks=self._xmpp.requests,
             guest_csrf=_form_token(call) or form_token(guest),
+            tokens_path=f"{ADMIN}{TOKENS.name}/",
         )
         reply = call.zipped(page_reply(body, {"Set-Cookie": guest_cookie(call, guest, GUEST_AGE_S)}))
         # 401 needs a challenge, after which browsers ask for a password in a dialog of their own.
@@ -219,7 +220,7 @@ def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:
 
 def _next_of(call: HttpCall) -> str:
     """The page to return to: the parameter `next`, else the page of ours that led here."""
-    if path := local_path(read_parameters(call.query, (_NEXT,)).get(_NEXT, "")):
+    if path := local_path(read_parameters(call.query, (NEXT,)).get(NEXT, "")):
         return path
     return FEEDS if not call.referer_path or call.referer_path.startswith(LOGIN) else call.referer_path
 

@@ -24,9 +24,10 @@ from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.requests import WritingShown
 from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import Uploads
+from smartfeeds.features.pages.article import pictures_of
 from smartfeeds.features.pages.differences import Differences
 from smartfeeds.features.pages.frame import frame_of, page_reply
-from smartfeeds.features.pages.sanitise import SHORT, clean
+from smartfeeds.features.pages.sanitise import SHORT, clean, link_of
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import Entry, EntryLink, ReplyReference, TextKind, read_entry
 from smartfeeds.formats.entry_form import WrittenFields, edit, fields_of, new_entry
@@ -261,6 +262,8 @@ class Editor:
             error=frame.texts.message(error),
             preview=preview_html,
             preview_title=preview_fields.title,
+            preview_link=link_of(preview_fields.link),
+            preview_pictures=pictures_of(frame, preview_fields.files),
             other=comparison,
             gone=other is not None and other.deleted,
         )

@@ -13,10 +13,20 @@ from urllib.parse import parse_qsl, urlencode
 
 from markupsafe import Markup
 
+from smartfeeds.chat.grammar import quote
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import words
 from smartfeeds.core.times import format_t
-from smartfeeds.core.urls import ENCLOSURES, OUTLINE, WRITE, entry_path, feed_path, list_path, subscribe_uri
+from smartfeeds.core.urls import (
+    ENCLOSURES,
+    OUTLINE,
+    WRITE,
+    entry_path,
+    feed_path,
+    list_path,
+    message_uri,
+    subscribe_uri,
+)
 from smartfeeds.core.view import Order
 from smartfeeds.features.pages.answers import answer_links
 from smartfeeds.features.pages.article import NOTHING_BESIDE, Article, Beside, article, may_delete, may_edit
@@ -56,7 +66,9 @@ class FeedPageWriter:
         path = feed_path(place.name)
         newest = query.since is None and query.until is None
         smart = is_feed(node)
-        subscribe = subscribe_uri(self._domain, place.name, query.view)
+        subscribe, name = subscribe_uri(self._domain, place.name, query.view), f"{place.name}{view}"
+        # Few clients know the address of a subscription, and all know that of a message (XEP-0147).
+        chat = message_uri(self._domain, f"subscribe {quote(name)}") if frame.chat else ""
         sync = answer.view.sync
         search = _search(query.view)
         marks = words(search.words)
@@ -104,9 +116,10 @@ class FeedPageWriter:
             nno=_NNO,
             address=f"{place.site_url}{feed_path(place.name, ATOM.suffix)}{view}",
             subscribe=subscribe,
-            code=_code(subscribe) if smart else "",
+            chat=chat,
+            code=_code(chat or subscribe) if smart else "",
             domain=self._domain,
-            name=f"{place.name}{view}",
+            name=name,
         )
 
     def _besides(self, frame: Frame, answer: FeedPage, site_url: str, context: ReplyContext) -> dict[int, Beside]:

@@ -68,6 +68,13 @@ class ReaderPlaces:
 
 
 @dataclass(frozen=True, slots=True)
+class ChatDoor:
+    """The chat of the service, as a part of it. `is_open` returns whether a message to the service is answered."""
+
+    is_open: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """The frame of the pages for one reader. Responses with equal frames and equal content are equal, so a frame is a
     part of the key of a cache.
@@ -76,7 +83,7 @@ class Frame:
     `base` is the path of `http.base_url` without a slash at its end, "" for the root. `theme` is "" for that of the
     system. `reader` is the bare JID of the signed-in user, "" if nobody is signed in; then `csrf` is "" too. `admin`:
     the page links to the administration. `places` are the links of `ReaderPlaces`. `site_url` is the address of the
-    site with the base path.
+    site with the base path. `chat`: a message to the service is answered.
     """
 
     look: SiteLook = DEFAULT_LOOK
@@ -89,6 +96,7 @@ class Frame:
     places: tuple[tuple[str, str], ...] = ()
     writing: Writing | None = None
     site_url: str = ""
+    chat: bool = False
 
     @property
     def texts(self) -> Texts:
@@ -122,7 +130,7 @@ class Frame:
 
 def frame_of(call: HttpCall) -> Frame:
     """Returns the frame for the sender of a request."""
-    theme = call.cookies.get(THEME, "")
+    theme, chat = call.cookies.get(THEME, ""), call.parts.find(ChatDoor)
     places = call.parts.find(ReaderPlaces) if call.session_id else None
     return Frame(
         look_of(call),
@@ -134,6 +142,7 @@ def frame_of(call: HttpCall) -> Frame:
         call.admin,
         () if places is None else places.links,
         site_url=call.site_url,
+        chat=chat is not None and chat.is_open(),
     )
 
 

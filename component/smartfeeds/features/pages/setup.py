@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Host, Running
+from smartfeeds.features.pages.frame import ChatDoor
 from smartfeeds.features.pages.image_requests import ImageFetcher
 from smartfeeds.features.pages.look import ImageLinks, ImagePolicy, SiteLook
 from smartfeeds.features.pages.settings import SiteSettings
@@ -24,7 +25,8 @@ def run_pages(host: Host) -> Running:
     async def fetch(address: str, accept: str, max_bytes: int) -> bytes:
         return (await fetcher.get(address, accept=accept, max_bytes=max_bytes)).body
 
-    return Running(parts=(_look(host.settings), ImageFetcher(fetch)), clients=(fetcher,))
+    parts = (_look(host.settings), ImageFetcher(fetch), ChatDoor(host.answers_chat))
+    return Running(parts=parts, clients=(fetcher,))
 
 
 def _look(settings: Settings) -> SiteLook:

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Mapping
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.token import ALL_FEEDS
+from smartfeeds.core.urls import local_path
 from smartfeeds.features.pages.entry_page import entry_page, page_mark
 from smartfeeds.features.pages.feed_list import feed_list
 from smartfeeds.features.pages.feed_page import FeedPageWriter
@@ -115,7 +116,10 @@ class HtmlWriter:
     def problem(self, call: HttpCall, problem: Problem) -> Reply:
         """A problem as a page if the client prefers HTML to JSON, else the problem."""
         navigates = call.header("Sec-Fetch-Mode") == "navigate"
-        return for_reader(frame_of(call), call.header("Accept"), problem, navigates=navigates)
+        # A form cannot be sent again by a link, so a sign-in leads back to the page that has the form.
+        here = f"{call.path}{f'?{call.query}' if call.query else ''}" if call.method == "GET" else call.referer_path
+        accept = call.header("Accept")
+        return for_reader(frame_of(call), accept, problem, navigates=navigates, here=local_path(here))
 
     def style(self, call: HttpCall, form: Representation) -> str:
         """The language of the style sheet of a document for a browser, "" for other clients."""

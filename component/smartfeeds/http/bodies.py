@@ -102,7 +102,9 @@ class BodyReader:
     async def read_coded(self, call: HttpCall) -> bytes:
         """A whole body as it was sent, perhaps compressed, which is read once. Raises HttpError: 413 or 408."""
         if call.body is None:
-            too_large = content_too_large(f"a body is at most {self.limit_bytes} bytes long")
+            too_large = content_too_large(
+                f"the body is larger than {self.limit_bytes:,} bytes, which is the limit; send less at once"
+            )
             length = call.request.content_length
             # A client that waits for an invitation has sent nothing that must be read before it reads the response.
             spilled_bytes = 0 if expects_invitation(call) else SPILLED_BYTES

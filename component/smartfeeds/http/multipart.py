@@ -141,7 +141,9 @@ async def read_field(part: BodyPartReader, limit_bytes: int, timeout_s: float) -
     async for chunk in paced(chunks_of(part), timeout_s):
         value += chunk
         if len(value) > limit_bytes:
-            raise content_too_large(f"the fields have more than {limit_bytes} bytes")
+            raise content_too_large(
+                f"the fields have more than {limit_bytes:,} bytes, which is the limit; shorten the text"
+            )
     try:
         return part.name or "", value.decode()
     except UnicodeDecodeError:

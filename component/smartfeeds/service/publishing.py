@@ -376,8 +376,18 @@ def check_payload_size(payload: Payload, node: Node, limits: OptionLimits) -> No
     if 6 * size_bytes > MAX_WRITTEN_BYTES and wire_bytes(payload) > MAX_WRITTEN_BYTES:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, "with its quotation marks written out it is too long for a stanza")
     # The ceiling may have been lowered since the node was configured.
-    if size_bytes > node.options.max_payload_size or size_bytes > limits.max_payload_size_bytes:
-        raise FeedError(Condition.PAYLOAD_TOO_BIG)
+    check_size(size_bytes, node, limits)
+
+
+def check_size(size_bytes: int, node: Node, limits: OptionLimits) -> None:
+    """Raises FeedError(PAYLOAD_TOO_BIG) for a payload above the limit of its node."""
+    limit_bytes = min(node.options.max_payload_size, limits.max_payload_size_bytes)
+    if size_bytes > limit_bytes:
+        raise FeedError(
+            Condition.PAYLOAD_TOO_BIG,
+            f"the item has {size_bytes:,} bytes, and the limit of this node is {limit_bytes:,}; shorten it, or put "
+            "large parts into files and link to them",
+        )
 
 
 def _retract_item(

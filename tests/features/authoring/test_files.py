@@ -232,7 +232,7 @@ async def test_file_above_the_limit(start_web: Any) -> None:
     token = await bearer(web, ALICE, TokenScope.PUBLISH)
     assert (await upload(web, token, b"x" * 1_000)).status == 201
     got = await upload(web, token, b"x" * 1_001)
-    assert (got.status, "1000 bytes" in got.json["detail"]) == (413, True)
+    assert (got.status, "1,000 bytes" in got.json["detail"]) == (413, True)
     async with connected(web.port) as raw:
         raw.say(_head(token, "Transfer-Encoding: chunked") + b"3e9\r\n" + b"x" * 1_001 + b"\r\n0\r\n\r\n")
         assert (await raw.hear()).status == 413

@@ -1,5 +1,6 @@
 """Publishing, retracting, purging (XEP-0060 7.1, 7.2, 8.5; Smart Feeds, As Abstract)."""
 
+import re
 from functools import partial
 
 import pytest
@@ -258,7 +259,10 @@ async def test_publish_max_payload_size_of_the_node_counts(feed: World) -> None:
     """[xep-map 137]"""
     await feed.configure(max_payload_size="200")
 
-    assert await refusal(feed.publish("a", title="x" * 200)) is Condition.PAYLOAD_TOO_BIG
+    with pytest.raises(FeedError) as caught:
+        await feed.publish("a", title="x" * 20_000)
+    assert caught.value.condition is Condition.PAYLOAD_TOO_BIG
+    assert re.match(r"the item has 20,\d{3} bytes, and the limit of this node is 200; shorten it", caught.value.text)
     await feed.publish("a", title="x")
 
 

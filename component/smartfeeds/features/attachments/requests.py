@@ -124,8 +124,7 @@ def _attach(tx: WriteTx, context: Context, request: Publish, target: AttachmentT
     if item is None or item.deleted:
         raise FeedError(Condition.ITEM_NOT_FOUND, "there is no such item to attach to")
     node = _node(tx, context, target.name)
-    if len(draft.payload) > min(node.options.max_payload_size, context.policy.options.max_payload_size_bytes):
-        raise FeedError(Condition.PAYLOAD_TOO_BIG)
+    publishing.check_size(len(draft.payload), node, context.policy.options)
     existing = tx.item(node.node_no, publisher)
     if (existing is None or existing.deleted) and node.live >= context.policy.options.max_items:
         raise FeedError(Condition.POLICY_VIOLATION, "the item has as many attachments as this service stores")

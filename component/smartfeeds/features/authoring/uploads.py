@@ -125,6 +125,8 @@ class Uploads:
     def _check(self, size_bytes: int, most_bytes: int) -> None:
         """Raises HttpError(413) for a file above the limit, FeedError for one above the space of its owner."""
         if size_bytes > self.limit_bytes:
-            raise content_too_large(f"a file is at most {self.limit_bytes} bytes long")
+            raise content_too_large(
+                f"the file is larger than {self.limit_bytes:,} bytes, which is the limit; choose a smaller one"
+            )
         if size_bytes > most_bytes:
             raise too_little_space(most_bytes)

@@ -28,6 +28,7 @@ IMAGES = "/images/"
 STATIC = "/static/"
 RIVER = "/"
 SEARCH = "/search"
+MANIFEST, OPENSEARCH, ROBOTS = "/manifest.webmanifest", "/opensearch.xml", "/robots.txt"
 ADMIN = "/admin/"
 # The folders of the administration with a page for each feed.
 ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS = f"{ADMIN}feeds/", f"{ADMIN}members/", f"{ADMIN}subscriptions/"

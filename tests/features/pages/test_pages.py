@@ -61,7 +61,7 @@ async def test_files_of_a_page_are_kept_for_ever(web: Web) -> None:
     """Each file is under the name that its contents have, compressed for who takes that, and not sent twice."""
     page = await web.get("/feeds/", accept=BROWSER)
     paths = set(re.findall(r'"(/static/[^"]+)"', page.text))
-    assert {path.rpartition(".")[2] for path in paths} == {"css", "js", "svg"}
+    assert {path.rpartition(".")[2] for path in paths} == {"css", "js", "png", "svg"}
     for path in paths:
         file = await web.get(path)
         zipped = await web.get(path, Accept_Encoding="gzip")

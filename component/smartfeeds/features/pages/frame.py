@@ -13,7 +13,7 @@ from urllib.parse import quote
 from smartfeeds import __version__
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.urls import ACCOUNT, ADMIN, DOCS, FEEDS, LOGIN, RIVER, SEARCH
+from smartfeeds.core.urls import ACCOUNT, ADMIN, DOCS, FEEDS, LOGIN, MANIFEST, OPENSEARCH, RIVER, SEARCH
 from smartfeeds.core.urls import THEME as THEME_PATH
 from smartfeeds.features.pages.faces import hue, initials
 from smartfeeds.features.pages.images import LINK_REL, ImageWriter, image_writer
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # A page runs only our own script and shows only pictures that it contains; no script may make markup of text.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
-    "base-uri 'none'; img-src 'self' data:; media-src 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'; img-src 'self' data:; media-src 'self'; manifest-src 'self'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 THEME = "theme"  # the cookie with the theme that the reader chose
@@ -220,5 +220,7 @@ def _environment(language: str) -> "Environment":
         account_path=ACCOUNT,
         admin_path=ADMIN,
         theme_path=THEME_PATH,
+        manifest_path=MANIFEST,
+        opensearch_path=OPENSEARCH,
     )
     return environment

@@ -9,6 +9,7 @@ from smartfeeds.features.pages import (
     outlines,
     river_http,
     search,
+    site_files,
     static_files,
     theme,
 )
@@ -55,6 +56,9 @@ _ROUTES: tuple[Route[PageHandlers], ...] = (
     Route("GET", f"{urls.OUTLINE}{{name}}/", "outline", outlines.OUTLINE_PAGE, lambda h: h.outlines.show),
     Route("POST", f"{urls.OUTLINE}{{name}}/", "outline", outlines.OUTLINE_MOVE, lambda h: h.outlines.move),
     Route("POST", urls.THEME, "theme", theme.CHOOSE_THEME, lambda h: h.themes.choose),
+    Route("GET", urls.MANIFEST, "static", site_files.GET_MANIFEST, lambda _: site_files.get_manifest),
+    Route("GET", urls.OPENSEARCH, "static", site_files.GET_OPENSEARCH, lambda _: site_files.get_opensearch),
+    Route("GET", urls.ROBOTS, "static", site_files.GET_ROBOTS, lambda _: site_files.get_robots),
     Route("GET", "/favicon.ico", "static", static_files.GET_ICON, lambda _: static_files.get_icon),
     Route("GET", f"{urls.STATIC}{{file}}", "static", static_files.GET_FILE, lambda _: static_files.get_static),
 )

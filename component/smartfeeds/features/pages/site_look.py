@@ -23,6 +23,11 @@ _TINT: Final = 0.12  # the part of the accent colour in the ground of chips and 
 _STEP: Final = 0.02
 
 
+def ground() -> str:
+    """Returns the colour of the ground of pages, in light."""
+    return _hex(LIGHT_GROUNDS[0])
+
+
 def parse_colour(text: str) -> Colour:
     """Reads `#rrggbb`."""
     return (int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16))

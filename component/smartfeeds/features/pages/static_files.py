@@ -25,6 +25,9 @@ _TYPES = {
     "style.css": "text/css; charset=utf-8",
     "api.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    # For phones, which take no other icons for apps.
+    "icon-192.png": "image/png",
+    "icon-512.png": "image/png",
 }
 
 # The words of feed.css by the variables that it uses.

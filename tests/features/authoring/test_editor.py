@@ -101,6 +101,18 @@ async def test_preview_publishes_nothing_and_is_sanitised(alice: SignedIn) -> No
     assert (await alice.get("/feeds/notes/?timeout=0")).json["count"] == 0
 
 
+async def test_bookmark_opens_the_form_with_a_page(alice: SignedIn) -> None:
+    """Its title and its address, which stay text; nothing is published by that."""
+    page = html.fromstring(
+        (await alice.get(f"/write/notes/?link=https://x.example/a&title={quote(EVIL)}", "text/html")).text
+    )
+    assert page.xpath("//input[@name='link']/@value") == ["https://x.example/a"]
+    assert page.xpath("//input[@name='title']/@value") == [EVIL]
+    (bookmark,) = page.xpath("//main//a[text()='Write in Our notes']/@href")
+    assert bookmark.startswith("javascript:location.href%3D%22http")
+    assert (await alice.get("/feeds/notes/?timeout=0")).json["count"] == 0
+
+
 @pytest.mark.parametrize("field", ["title", "text", "kind", "link", "tags", "tag", "reply", "of"])
 async def test_hostile_text_in_a_field_stays_text(alice: SignedIn, field: str) -> None:
     fields = {"title": "T", "text": "x", "action": "preview", field: EVIL}

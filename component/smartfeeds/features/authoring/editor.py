@@ -24,6 +24,7 @@ from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.requests import WritingShown
 from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import Uploads
+from smartfeeds.features.pages import bookmarklet
 from smartfeeds.features.pages.article import pictures_of
 from smartfeeds.features.pages.differences import Differences
 from smartfeeds.features.pages.frame import frame_of, page_reply
@@ -59,6 +60,7 @@ from smartfeeds.texts import Texts
 PREVIEW = "preview"
 REPLY, REPLY_FEED = "reply", "of"
 REPLIES_ANCHOR = "replies"  # of the answers on the page of an entry
+LINK, TITLE = "link", "title"  # a page to write about, which a bookmark names (`features.pages.bookmarklet`)
 MARKDOWN = "markdown"
 KEPT_FILE = "kept"  # a file that the entry has, or that was uploaded with a preview
 _LENGTH = re.compile(r"[0-9]{1,18}")
@@ -98,8 +100,9 @@ class Editor:
         self._rights = rights
 
     async def show(self, call: HttpCall) -> Reply:
-        """The form for a new entry, or for the entry of the path. Raises FeedError."""
-        query = read_parameters(call.query, (REPLY, REPLY_FEED))
+        """The form for a new entry, with the title and the link of the query, or for the entry of the path. Raises
+        FeedError."""
+        query = read_parameters(call.query, (REPLY, REPLY_FEED, LINK, TITLE))
         reply, feed = query.get(REPLY, ""), query.get(REPLY_FEED, "")
         if reply and not feed and not call.item_id:
             node = await self._rights.reply_node(call, await self._item(call, reply))
@@ -108,7 +111,8 @@ class Editor:
         writing = await self._rights.get_writing(call)
         if not call.item_id:
             writing.access.check_publish()
-            return await self._page(call, writing, _Form(WrittenFields(), markdown=True, reply=reply, reply_feed=feed))
+            fields = WrittenFields(query.get(TITLE, ""), link=query.get(LINK, ""))
+            return await self._page(call, writing, _Form(fields, markdown=True, reply=reply, reply_feed=feed))
         item = await self._item(call)
         _check_overwrite(call, writing, item)
         fields, markdown = await self._opened(call, item)
@@ -259,6 +263,10 @@ class Editor:
             reply_feed=form.reply_feed,
             replied="" if target is None else target.title.plain,
             editing=bool(call.item_id),
+            bookmark=bookmarklet.bookmarklet(
+                f"{call.site_url}{entry_path(call.name, folder=WRITE)}",
+                {LINK: bookmarklet.PAGE, TITLE: bookmarklet.TITLE},
+            ),
             error=frame.texts.message(error),
             preview=preview_html,
             preview_title=preview_fields.title,

@@ -7,17 +7,13 @@ for its avatar itself. Nodes of these names may be stored here, too: Movim store
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Mapping
 
 from smartfeeds.core.feed_files import png_size
-from smartfeeds.core.jid import Jid
-from smartfeeds.service.requests import Request
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.elements import Element
-from smartfeeds.xmpp.side import Reader
 
 METADATA, DATA = "urn:xmpp:avatar:metadata", "urn:xmpp:avatar:data"
 _TYPE = "image/png"
-_ITEMS, _ITEM = ns.tag(ns.PUBSUB, "items"), ns.tag(ns.PUBSUB, "item")
 
 
 def picture_id(picture: bytes) -> str:
@@ -37,28 +33,18 @@ def presence_mark(picture: bytes) -> str:
     return f"<x xmlns='{ns.VCARD_UPDATE}'><photo>{picture_id(picture)}</photo></x>" if picture else ""
 
 
-def avatar_reader(picture: bytes, domain: str, read: Reader) -> Reader:
-    """Returns a reader of pubsub requests that answers those for the avatar of the service; `read` reads the others."""
+def avatar_answers(picture: bytes) -> Mapping[tuple[str, str], bytes]:
+    """Returns the bodies of the responses to requests for the avatar, by the node and the id of the item; no id stands
+    for all items."""
     if not picture:
-        return read
+        return {}
     name = picture_id(picture)
     width, height = png_size(picture)
     size = f"bytes='{len(picture)}' width='{width}' height='{height}'"
     info = f"<info id='{name}' type='{_TYPE}' {size}/>"
     metadata = _body(METADATA, name, f"<metadata xmlns='{METADATA}'>{info}</metadata>")
     data = _body(DATA, name, f"<data xmlns='{DATA}'>{b64encode(picture).decode()}</data>")
-
-    def read_request(element: Element, actor: Jid, service: str) -> Request | bytes:
-        child = element[0] if len(element) else None
-        if child is not None and child.tag == _ITEMS and service == domain:
-            node = child.get("node")
-            if node == METADATA:
-                return metadata
-            if node == DATA and [item.get("id") for item in child.iterchildren(_ITEM)] == [name]:
-                return data
-        return read(element, actor, service)
-
-    return read_request
+    return {(METADATA, ""): metadata, (METADATA, name): metadata, (DATA, name): data}
 
 
 def _body(node: str, item_id: str, payload: str) -> bytes:

@@ -6,6 +6,7 @@ differ. For any input this module raises FeedError only.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError
@@ -45,7 +46,7 @@ FieldReader = Callable[[Element, list[Element]], object]
 # Each entry of an owner's list reads and writes a row, in one transaction that blocks other writers.
 MAX_ENTRIES = 256
 
-_ITEM = tag(PUBSUB, "item")
+_ITEMS, _ITEM = tag(PUBSUB, "items"), tag(PUBSUB, "item")
 _CONFIGURE = tag(PUBSUB, "configure")
 _PUBLISH_OPTIONS = tag(PUBSUB, "publish-options")
 _REDIRECT = tag(OWNER, "redirect")
@@ -67,6 +68,26 @@ class PubsubAction:
     decode: Decoder
     features: str = ""
     companion: str = ""
+
+
+def reader_of_gets(
+    known: Mapping[tuple[str, str], bytes], domain: str
+) -> Callable[[Element, Jid, str], Request | bytes]:
+    """Returns a reader of requests of the type get. Those for the items of `known`, by node and id (empty for all), at
+    the address `domain` have these responses; `decode` reads the others."""
+
+    nodes = {node for node, _ in known}
+
+    def read(container: Element, actor: Jid, service: str) -> Request | bytes:
+        action = container[0] if service == domain and len(container) else None
+        if action is not None and action.tag == _ITEMS and action.get("node") in nodes:
+            ids = [item.get("id") or "" for item in action.iterchildren(_ITEM)] or [""]
+            body = known.get((action.get("node") or "", ids[0])) if len(ids) == 1 else None
+            if body is not None:
+                return body
+        return decode("get", container, actor, service)
+
+    return read if known else partial(decode, "get")
 
 
 def decode(kind: str, container: Element, actor: Jid, service: str) -> Request:

@@ -31,7 +31,7 @@ from smartfeeds.service.subscriptions import Bounce
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.authorization import read_authorization
-from smartfeeds.xmpp.avatar import avatar_reader
+from smartfeeds.xmpp.avatar import avatar_answers
 from smartfeeds.xmpp.calls import AddressReader, IncomingIq, StanzaAddress
 from smartfeeds.xmpp.command_sessions import CommandSessions
 from smartfeeds.xmpp.commands import (
@@ -44,7 +44,7 @@ from smartfeeds.xmpp.commands import (
     encode_command,
     table_of,
 )
-from smartfeeds.xmpp.decode import decode
+from smartfeeds.xmpp.decode import decode, reader_of_gets
 from smartfeeds.xmpp.disco import PASSED_ON, Disco, ServiceInfo
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import ENCODERS, encode_last_item, envelope
@@ -239,7 +239,7 @@ class StanzaRouter:
                 for kind in ("get", "set")
                 for namespace in (ns.PUBSUB, ns.OWNER)
             },
-            ("get", ns.tag(ns.PUBSUB, "pubsub")): avatar_reader(stanzas.picture, info.domain, partial(decode, "get")),
+            ("get", ns.tag(ns.PUBSUB, "pubsub")): reader_of_gets(avatar_answers(stanzas.picture), info.domain),
             **disco.readers,
             ("set", COMMAND): self._commands.read,
             **side.readers,

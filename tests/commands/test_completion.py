@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[2]
     ("line", "words"),
     [
         ("smartfeeds tok", ["token"]),
-        ("smartfeeds token ", ["add", "list", "revoke"]),
+        ("smartfeeds token ", ["add", "list", "remove"]),
+        ("smartfeeds ret", []),  # a former name works, and is not offered
+        ("smartfeeds conflicts ", ["list", "resolve"]),  # one of them runs if none is named
+        ("smartfeeds item list --w", ["--wide"]),
         ("smartfeeds export --to js", ["json", "jsonfeed"]),
         ("smartfeeds token add --sc", ["--scope"]),
     ],

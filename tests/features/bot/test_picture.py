@@ -62,6 +62,14 @@ async def test_presence_announces_the_picture(component: Component) -> None:
     assert set(marks) == {hashlib.sha1(picture).hexdigest()}
 
 
+async def test_presence_in_a_room_announces_the_picture(start: Starter) -> None:
+    """Clients show it beside the messages of the bot there."""
+    component = await start(bot={"rooms": ["club@rooms.example.org"]})
+    picture = base64.b64decode((await card_of(component))["BINVAL"])
+    (entered,) = [each for each in component.presences if str(each.get("to")).startswith("club@rooms.example.org/")]
+    assert entered.findtext(".//{vcard-temp:x:update}photo") == hashlib.sha1(picture).hexdigest()
+
+
 async def test_stored_pictures_of_communities_can_be_read(component: Component) -> None:
     """Movim stores them in a node of this name."""
     await component.create(ALICE, DATA, kind="generic")

@@ -34,6 +34,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
 from smartfeeds.texts import N_
+from smartfeeds.xmpp.avatar import presence_mark
 from smartfeeds.xmpp.stream import ComponentStream
 
 MAX_NICKS = 4  # attempts with another nick if the nick is taken
@@ -119,6 +120,7 @@ class Rooms:
         self._service = service
         self._sender = service.policy.domain
         self.nick = settings.name
+        self._picture = presence_mark(settings.read_picture())
         self._most = settings.rooms_max
         self._configured = settings.rooms
         self._send = link.outbox.reply
@@ -304,7 +306,7 @@ class Rooms:
     def _join(self, room: str, state: Room) -> None:
         # Before the stanza: the presence of the room may reach the other processes.
         self._tell_others(room, state)
-        self._send(encode_join(self._sender, room, state.nick))
+        self._send(encode_join(self._sender, room, state.nick, self._picture))
 
     def _tell_others(self, room: str, state: Room) -> None:
         managers, people, own_ids = frozenset(state.managers), state.people, state.own_ids

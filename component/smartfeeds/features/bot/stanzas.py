@@ -343,14 +343,15 @@ def encode_contact_request(sender: str, user: str, name: str) -> bytes:
     return f"<presence from='{attribute(sender)}' to='{attribute(user)}' type='subscribe'>{nick}</presence>".encode()
 
 
-def encode_join(sender: str, room: str, nick: str) -> bytes:
-    """Returns the presence that enters a room (XEP-0045 section 7.2).
+def encode_join(sender: str, room: str, nick: str, picture: str = "") -> bytes:
+    """Returns the presence that enters a room (XEP-0045 section 7.2). `picture` is the element that announces the
+    picture of the bot (`xmpp.avatar.presence_mark`).
 
     In the history the bot finds its own messages, to which people reply.
     """
     to = attribute(f"{room}/{nick}")
     history = f"<x xmlns='{ns.MUC}'><history maxstanzas='{HISTORY}'/></x>"
-    return f"<presence from='{attribute(sender)}' to='{to}'>{history}</presence>".encode()
+    return f"<presence from='{attribute(sender)}' to='{to}'>{history}{picture}</presence>".encode()
 
 
 def encode_leave(sender: str, room: str, nick: str) -> bytes:

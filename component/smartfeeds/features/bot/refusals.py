@@ -102,8 +102,8 @@ def _command_words(c: Conversation) -> list[str]:
 
 
 def _likeness(one: str, other: str) -> float:
-    pair = (text[:WORD_CHARACTERS].casefold() for text in (one, other))
-    return SequenceMatcher(None, *pair, autojunk=False).ratio()
+    written, known = (text[:WORD_CHARACTERS].casefold() for text in (one, other))
+    return SequenceMatcher(None, written, known, autojunk=False).ratio()
 
 
 def split_word(text: str) -> str:

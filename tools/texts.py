@@ -40,7 +40,7 @@ ERROR_MODULES = (
             *("item_writes", "pulls", "resources", "standing", "subscriptions"),
         )
     ),
-    *(PACKAGE / path for path in ("core/access.py", "core/options.py", "formats/post.py")),
+    *(PACKAGE / path for path in ("core/access.py", "core/frame_origins.py", "core/options.py", "formats/post.py")),
     *(
         PACKAGE / "features" / path
         for path in (

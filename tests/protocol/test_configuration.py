@@ -38,6 +38,7 @@ OFFERED = {  # xep-map 2.1: the defaults of a feed
     "deliver_notifications": ["true"],
     "deliver_payloads": ["true"],
     "description": [""],
+    "frame_origins": [],
     "item_expire": ["max"],
     "itemreply": ["publisher"],
     "language": [""],

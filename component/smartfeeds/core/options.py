@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Generic, TypeVar, overload
 
+from smartfeeds.core.frame_origins import MAX_ORIGINS, read_origin
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import MAX_LANGUAGE_CHARACTERS, is_language_tag, is_xml_text
 from smartfeeds.errors import Condition, FeedError, unsupported
@@ -79,6 +80,11 @@ class FieldType(Enum):
     TEXT_SINGLE = "text-single"
     LIST_MULTI = "list-multi"
     JID_MULTI = "jid-multi"
+    TEXT_MULTI = "text-multi"
+
+
+# Fields with any number of values.
+LISTS = frozenset({FieldType.JID_MULTI, FieldType.TEXT_MULTI})
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +176,8 @@ class Option(Generic[T]):
             if None in jids:
                 raise _refuse(self.var, "not an address", Condition.JID_MALFORMED)
             return tuple(str(jid) for jid in jids)
+        if self.type is FieldType.TEXT_MULTI:
+            return tuple(value for value in values if value.strip())
         if len(values) > 1:
             raise _refuse(self.var, "one value")
         if self.type is FieldType.BOOLEAN:
@@ -269,6 +277,13 @@ def _check_access_model(values: Values, _kind: NodeKind, limits: OptionLimits) -
     if model not in models:
         raise FeedError(Condition.UNSUPPORTED_ACCESS_MODEL, f"the access models are {', '.join(models)}")
     return values
+
+
+def _check_origins(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
+    origins = tuple(dict.fromkeys(read_origin(value) for value in values))
+    if len(origins) > MAX_ORIGINS:
+        raise ValueError(f"at most {MAX_ORIGINS} sites")
+    return origins
 
 
 def _check_leaf(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
@@ -404,6 +419,13 @@ class NodeOptions:
     node_type = _choice("Leaf or collection", "leaf", check=_check_leaf)
     # Items keep the form in which they came, so this concerns items that are published here.
     sync_dialect = _choice("The form of the sync data of new items: FeedSync, or SSE", FEEDSYNC, SSE)
+    frame_origins = Option(
+        "Web sites that may show the feed in a frame, such as https://blog.example",
+        FieldType.TEXT_MULTI,
+        _same(),
+        lambda values: values,
+        check=_check_origins,
+    )
 
     def __init__(self, kind: NodeKind, stored: FormFields | None = None) -> None:
         self.kind = kind

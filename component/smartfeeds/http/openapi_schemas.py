@@ -9,7 +9,7 @@ from typing import Any
 
 from smartfeeds.core.jid import JID_PATTERN, PART_LIMIT_BYTES
 from smartfeeds.core.model import Affiliation, NodeKind
-from smartfeeds.core.options import EVERY_CHOICE, OPTIONS, FieldType
+from smartfeeds.core.options import EVERY_CHOICE, LISTS, OPTIONS, FieldType
 from smartfeeds.core.times import DURATION, PLAIN_SECOND, PLAIN_ZONE
 from smartfeeds.core.token import ALL_FEEDS
 from smartfeeds.errors import Condition
@@ -33,7 +33,7 @@ TAGS: Schema = {"type": "array", "items": {"type": "string"}}
 _OF_TYPE: Mapping[FieldType, Schema] = {
     FieldType.BOOLEAN: {"type": "boolean"},
     FieldType.TEXT_SINGLE: {"type": ["string", "integer"]},
-    FieldType.JID_MULTI: {"type": "array", "items": {"type": "string"}},
+    **{kind: {"type": "array", "items": {"type": "string"}} for kind in LISTS},
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.nearest import nearest
-from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions
+from smartfeeds.core.options import KIND, LISTS, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import Json, JsonObject
 
@@ -37,7 +37,7 @@ def options_json(options: NodeOptions) -> JsonObject:
 
 
 def _option_json(kind: FieldType, texts: tuple[str, ...]) -> Json:
-    if kind is FieldType.JID_MULTI:
+    if kind in LISTS:
         return list(texts)
     text = "".join(texts[:1])
     return text == "true" if kind is FieldType.BOOLEAN else text
@@ -64,6 +64,10 @@ def form_values(name: str, value: Json) -> tuple[str, ...]:
 
 
 _ONE_TEXT: tuple[Callable[[Json], bool], str] = (lambda value: isinstance(value, str), "a text")
+_TEXTS: tuple[Callable[[Json], bool], str] = (
+    lambda value: isinstance(value, list) and all(isinstance(member, str) for member in value),
+    "an array of texts",
+)
 # The JSON of each type of an option (the schema Options in `openapi_schemas.py`), and its name.
 _JSON_TYPES: Mapping[FieldType, tuple[Callable[[Json], bool], str]] = {
     FieldType.BOOLEAN: (lambda value: isinstance(value, bool), "true or false"),
@@ -71,8 +75,5 @@ _JSON_TYPES: Mapping[FieldType, tuple[Callable[[Json], bool], str]] = {
         lambda value: isinstance(value, str | int) and not isinstance(value, bool),
         "a text or a whole number",
     ),
-    FieldType.JID_MULTI: (
-        lambda value: isinstance(value, list) and all(isinstance(member, str) for member in value),
-        "an array of texts",
-    ),
+    **dict.fromkeys(LISTS, _TEXTS),
 }

@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 from lxml import etree
 
 from smartfeeds.core.model import Node, NodeKind
-from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions, Option, OptionLimits
+from smartfeeds.core.options import (
+    KIND,
+    LISTS,
+    OPTIONS,
+    PUBSUB,
+    FieldType,
+    FormFields,
+    NodeOptions,
+    Option,
+    OptionLimits,
+)
 from smartfeeds.core.suboptions import SUBSCRIBE_OPTIONS, SubscribeOption, values_of
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
@@ -150,7 +160,7 @@ def _encode_choice(value: str, text: str) -> str:
 def option_field(option: Option[object], options: NodeOptions) -> FormField:
     """Returns a node option with its current value, without the hints for people who fill in a form."""
     values = options.values_of(option)
-    if option.type is FieldType.JID_MULTI:
+    if option.type in LISTS:
         values = tuple(value for value in values if value)
     return FormField(PUBSUB + option.var, option.type.value, values, option.label)
 

@@ -7,7 +7,7 @@ rules decide.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.options import OPTIONS, FieldType, FormFields, NodeOptions, Option, OptionLimits
+from smartfeeds.core.options import LISTS, OPTIONS, FieldType, FormFields, NodeOptions, Option, OptionLimits
 from smartfeeds.core.options import PUBSUB as PREFIX
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ADMIN_FEEDS, ADMIN_MEMBERS, ADMIN_SUBSCRIPTIONS, entry_path, feed_path
@@ -111,7 +111,7 @@ def _submitted(option: Option[object], text: str | None) -> tuple[str, ...]:
     if option.type is FieldType.BOOLEAN:
         return ("false",) if text is None else ("true",)
     lines = (text or "").replace("\r\n", "\n")
-    if option.type is FieldType.JID_MULTI:
+    if option.type in LISTS:
         return tuple(line.strip() for line in lines.split("\n") if line.strip())
     return (lines,)
 
@@ -124,8 +124,10 @@ def _field(name: str, option: Option[object], values: tuple[str, ...], limits: O
         return Field(
             name, label, "choice", "".join(values), tuple((choice, _CHOICES.get(choice, choice)) for choice in choices)
         )
-    if option.type is FieldType.JID_MULTI:
-        return Field(name, label, "lines", "\n".join(values), hint=N_("One XMPP address in each line"))
+    if option.type in LISTS:
+        is_jid = option.type is FieldType.JID_MULTI
+        hint = N_("One XMPP address in each line") if is_jid else N_("One in each line")
+        return Field(name, label, "lines", "\n".join(values), hint=hint)
     return Field(name, label, "text", "".join(values))
 
 

@@ -162,8 +162,8 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
             nameless = (path, method) in (("/feeds/{name}/", "put"), ("/feeds/{name}", "get"), (HUB, "post"))
             missing = "a" * 2_000 if nameless else "missing"
             await ask(concrete(path, missing), Authorization=token)
-        elif path == "/static/{file}":
-            await ask("/static/missing")
+        elif path.endswith("/{file}"):
+            await ask(path.replace("{file}", "missing"))
         if (path, method) in ADMINISTRATION:
             await ask(concrete(path), Authorization=publisher)
 

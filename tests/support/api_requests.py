@@ -14,6 +14,7 @@ from smartfeeds.features.authoring.routes import AuthoringHandlers
 from smartfeeds.features.callbacks.remote_calls import RemoteCall
 from smartfeeds.features.callbacks.soap import ENVELOPE_NS
 from smartfeeds.features.callbacks.xml_rpc import write_call
+from smartfeeds.features.embedding.files import frame_file_path
 from smartfeeds.features.pages.routes import PageHandlers
 from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.features.polling import rows as source_rows
@@ -371,6 +372,8 @@ async def ask_other_pages(requests: Requests) -> None:
     for path, name in (
         *(("/static/{file}", static_path(name)) for name in ("app.js", "style.css", "icon.svg")),
         ("/favicon.ico", "/favicon.ico"),
+        *(("/embed/{file}", frame_file_path(name)) for name in ("frame.js", "frame.css")),
+        ("/embed.js", "/embed.js"),
     ):
         got = await requests.ask(path, "GET", name)
         await requests.ask(path, "GET", name, If_None_Match=got.header("ETag"))

@@ -267,6 +267,8 @@ PAGES: Final = (
     SitePage("feed-replies", "/feeds/untitled/", reader=ALICE),
     SitePage("entry-conflict", "/entries/plans/boat"),
     SitePage("entry-deleted", "/entries/town/mistake", 410),
+    SitePage("frame", "/embed/town/"),
+    SitePage("frame-wide", "/embed/bakery/"),
     SitePage("outline", "/outline/plans/", reader=ALICE),
     SitePage("conflicts", "/conflicts/plans/", reader=ALICE),
     SitePage("conflict", "/conflicts/plans/boat", reader=ALICE),

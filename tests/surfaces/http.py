@@ -88,6 +88,7 @@ ASKS: Final[Mapping[str, Ask]] = {
     "page-outline.html": Ask("/outline/plans/", _HTML, caller=Caller.BROWSER),
     "page-conflicts.html": Ask("/conflicts/plans/", _HTML, caller=Caller.BROWSER),
     "page-conflict.html": Ask("/conflicts/plans/boat", _HTML, caller=Caller.BROWSER),
+    "page-frame.html": Ask("/embed/town/", _HTML),
     "page-login.html": Ask("/login?next=/feeds/", _HTML),
     "page-account.html": Ask("/account", _HTML, caller=Caller.BROWSER),
     "page-follow.html": Ask("/follow", _HTML, caller=Caller.BROWSER),
@@ -136,7 +137,7 @@ _PROBLEMS: Final = (
 )
 # They depend on the time, on the version of the program, or on the content, which has a snapshot.
 _LEFT_OUT: Final = {"date", "etag", "content-length"}
-_STATIC: Final = re.compile(rb"(/static/[a-z_]+\.)[0-9a-f]{16}(\.\w+)")
+_STATIC: Final = re.compile(rb"(/(?:embed|static)/[a-z_]+\.)[0-9a-f]{16}(\.\w+)")
 
 
 async def _ask(world: World, ask: Ask) -> Got:

@@ -15,6 +15,7 @@ from smartfeeds.features.conflicts import CONFLICTS
 from smartfeeds.features.demo import DEMO
 from smartfeeds.features.doctor import DOCTOR
 from smartfeeds.features.documents import DOCUMENTS
+from smartfeeds.features.embedding import EMBEDDING
 from smartfeeds.features.following import FOLLOWING
 from smartfeeds.features.hub import HUB
 from smartfeeds.features.mirrors import MIRRORS
@@ -43,6 +44,7 @@ FEATURES: tuple[Feature, ...] = (
     DEMO,
     DOCTOR,
     DOCUMENTS,
+    EMBEDDING,
     FOLLOWING,
     HUB,
     MIRRORS,

@@ -24,7 +24,7 @@ from support.waiting import until
 from support.web import Web, WebStarter
 
 pytestmark = [
-    pytest.mark.needs("administration", "pages"),
+    pytest.mark.needs("administration", "embedding", "pages"),
     pytest.mark.parametrize("engine", ["postgres"], indirect=True),
 ]
 JSON, HTML = "application/json", "text/html"
@@ -32,6 +32,7 @@ PAGES = [
     ("/feeds/news/?since=time:0", JSON),
     ("/feeds/news/?since=time:0&sync=true", "application/atom+xml"),
     ("/feeds/news/", HTML),
+    ("/embed/news/", HTML),
     ("/feeds/news.atom", ""),
     ("/feeds/news.rss", ""),
     ("/feeds/news.json", ""),

@@ -22,7 +22,9 @@ from support.routes import TABLE, document
 from support.versions import B1, version
 from support.web import Got, Web
 
-pytestmark = pytest.mark.needs("administration", "authoring", "bot", "conflicts", "following", "mirrors", "prefetch")
+pytestmark = pytest.mark.needs(
+    "administration", "authoring", "bot", "conflicts", "embedding", "following", "mirrors", "prefetch"
+)
 
 GERMAN = gettext.translation(DOMAIN, LOCALE, ["de"])
 SHOWN_ATTRIBUTES = ("aria-label", "title", "placeholder", "alt")
@@ -77,6 +79,7 @@ PAGES = {
     "/entries/{name}/{id}": "/entries/notes/a",
     "/conflicts/{name}/": "/conflicts/notes/",
     "/conflicts/{name}/{id}": "/conflicts/notes/c",
+    "/embed/{name}/": "/embed/notes/",
     "/outline/{name}/": "/outline/notes/",
     "/search": "/search?q=words",
     "/docs": "/docs",

@@ -101,7 +101,7 @@ async def test_closed_feed_is_not_framed_for_anybody(web: Web, options: dict[str
     """Its owner, who is signed in and has a token, sees no more than everybody."""
     await comments(web, BLOG, **options)
     await web.component.publish(ALICE, "comments", "a", note("Secret words"))
-    cookie = (await sign_in(web, ALICE)).text
+    cookie = (await sign_in(web, ALICE)).cookie
     token = await bearer(web, ALICE, TokenScope.ADMIN)
 
     for headers in ({}, {"Cookie": cookie}, {"Authorization": token}):
@@ -116,7 +116,7 @@ async def test_frame_has_nothing_of_a_session(web: Web) -> None:
     await web.component.publish(ALICE, "comments", "a")
     anonymous = await web.get("/embed/comments/")
 
-    signed_in = await web.get("/embed/comments/", Cookie=(await sign_in(web, ALICE)).text)
+    signed_in = await web.get("/embed/comments/", Cookie=(await sign_in(web, ALICE)).cookie)
     assert signed_in.body == anonymous.body
     assert "csrf" not in signed_in.text and "alice" not in signed_in.text
 

@@ -39,6 +39,7 @@ OFFERED = {  # xep-map 2.1: the defaults of a feed
     "deliver_payloads": ["true"],
     "description": [""],
     "frame_origins": [],
+    "guest_replies": ["no"],
     "item_expire": ["max"],
     "itemreply": ["publisher"],
     "language": [""],
@@ -69,6 +70,7 @@ CHOICES = {
     "publish_node_full": {"retract-oldest", "discard-oldest", "reject"},
     "notification_type": {"normal", "headline"},
     "send_last_published_item": {"never", "on_sub", "on_sub_and_presence"},
+    "guest_replies": {"no", "approval"},
     "node_type": {"leaf"},
     "sync_dialect": {"feedsync", "sse"},
 }

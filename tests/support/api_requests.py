@@ -63,6 +63,8 @@ ADMINISTRATION = {
     ("/subscriptions/{name}/", "get"): None,
     (SUBSCRIPTION, "put"): None,
     (SUBSCRIPTION, "delete"): None,
+    ("/moderation/{name}/", "get"): None,
+    ("/moderation/{name}/", "post"): b'{"approve": []}',
     ("/tokens/", "get"): None,
     ("/tokens/", "post"): b'{"feed": "*", "scope": "read"}',
     ("/tokens/{token}", "delete"): None,
@@ -249,13 +251,22 @@ async def ask_administration(requests: Requests) -> None:
     created = await put_json("/tokens/", "POST", body=b'{"feed": "*", "scope": "read"}')
     for _ in range(2):
         await own("/tokens/{token}", "DELETE", f"/tokens/{created.json['id']}")
+    await own("/moderation/{name}/", "GET")
+    for body in (b'{"approve": []}', b'{"refuse": ["none"]}'):
+        await put_json("/moderation/{name}/", "POST", body=body)
     for path in ("/tokens/", "/consumers/", "/mirrors/", "/statistics"):
         await own(path, "GET")
     for path in ("/tokens/", "/mirrors/"):
         await own(path, "GET", f"{path}?after=unknown")
     for name in ("*", "none"):
         await put_json("/consumers/", "POST", body=json.dumps({"consumer": name}).encode())
-    for template, method in ((PULL, "PATCH"), (MEMBER, "PUT"), ("/tokens/", "POST"), ("/consumers/", "POST")):
+    for template, method in (
+        (PULL, "PATCH"),
+        (MEMBER, "PUT"),
+        ("/tokens/", "POST"),
+        ("/consumers/", "POST"),
+        ("/moderation/{name}/", "POST"),
+    ):
         await requests.unreadable(template, method)
 
 

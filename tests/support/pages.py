@@ -11,11 +11,13 @@ from typing import Final
 from playwright.async_api import Page, expect
 
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
+from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.embedding.requests import SubmitReply
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
-from support.component import ALICE, BOB, CAROL, bare
+from support.component import ALICE, BOB, CAROL, DOMAIN, bare
 from support.prose import PROSE, author, html_entry, note, tags
 from support.versions import B1, C1, version
 from support.web import Web
@@ -80,6 +82,7 @@ async def fill(web: Web) -> None:
     video = f"<link rel='enclosure' href='{web.origin}/static/oven.webm' type='video/webm' length='9800000'/>"
     await fill_bakery(web, _LONG, video)
     await component.publish(BOB, "harbour", "tide", note("High water at 14:20, 4.1 m.", author("Harbour office")))
+    await _guests(web)
     await _replies(web)
     await _conflicts(web)
     await _people(web)
@@ -111,6 +114,20 @@ async def fill_bakery(web: Web, text: str, enclosures: str = "") -> None:
         component.clock.advance(4_000)
         await component.publish(ALICE, "bakery", "bread", html_entry(title, text, more))
     await component.publish(ALICE, "bakery", "note", note("A note without a title, which says that we are open."))
+
+
+async def _guests(web: Web) -> None:
+    """Replies of guests that wait for approval."""
+    await web.component.configure(ALICE, "quiet", guest_replies="approval")
+    for number, (name, text, target) in enumerate(
+        (
+            ("Mara", "I walk here every morning, and it is as quiet as you say.", ""),
+            ("علي", "شكرا!", "https://blog.example/a-walk"),
+            ("Ben", f"A long word: {'x' * 200}\n\nAnd a second paragraph with https://ben.example/.", "a-walk"),
+        )
+    ):
+        request = SubmitReply(ANONYMOUS, DOMAIN, "quiet", f"{number:024}", name, text, target)
+        await web.component.app.service.handle(request)
 
 
 async def _conflicts(web: Web) -> None:
@@ -269,6 +286,9 @@ PAGES: Final = (
     SitePage("entry-deleted", "/entries/town/mistake", 410),
     SitePage("frame", "/embed/town/"),
     SitePage("frame-wide", "/embed/bakery/"),
+    SitePage("frame-form", "/embed/quiet/", steps=_open_all),
+    SitePage("frame-sent", "/embed/quiet/?sent=1"),
+    SitePage("guests", "/guests/quiet/", reader=ALICE),
     SitePage("outline", "/outline/plans/", reader=ALICE),
     SitePage("conflicts", "/conflicts/plans/", reader=ALICE),
     SitePage("conflict", "/conflicts/plans/boat", reader=ALICE),

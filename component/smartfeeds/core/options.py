@@ -31,6 +31,8 @@ DEFAULT_PAYLOAD_SIZE_BYTES = 65_536
 MAX_EXPIRE_S = 10**10  # three hundred years: microseconds of it, added to any date, fit into a column of the store
 # Values of `pubsub#sync_dialect`.
 FEEDSYNC, SSE = "feedsync", "sse"
+# Values of `pubsub#guest_replies`.
+NO_GUESTS, GUESTS_WITH_APPROVAL = "no", "approval"
 # Values of `pubsub#publish_node_full`. The first one is the default of XEP-0060 7.1.2.5.
 RETRACT_OLDEST, DISCARD_OLDEST, REJECT = FULL_POLICIES = ("retract-oldest", "discard-oldest", "reject")
 
@@ -426,6 +428,7 @@ class NodeOptions:
         lambda values: values,
         check=_check_origins,
     )
+    guest_replies = _choice("Whether people without an account may reply in frames", NO_GUESTS, GUESTS_WITH_APPROVAL)
 
     def __init__(self, kind: NodeKind, stored: FormFields | None = None) -> None:
         self.kind = kind

@@ -42,9 +42,10 @@ class Operation:
     lets pages of other hosts use the operation. `body` is empty for an operation that ignores its body. `hint` is added
     to the error for a method that the path does not have. `any_site`: forms of other sites reach the handler, because
     it takes a token that browsers do not send by themselves. `guests`: a form of people who are not signed in, which
-    must carry a form token, too. `for_people`: a page or a form of a page. `for_hubs`: a callback path, which only the
-    hub or cloud knows that this service has asked. `plain_errors`: errors are plain text, because the protocol of the
-    operation demands it. `forms` and `body_forms` return the content of the response 200, and of the body, that depends
+    must carry a form token, too. `own_token`: a form with a token of its handler, for which the session of the sender
+    does not count. `for_people`: a page or a form of a page. `for_hubs`: a callback path, which only the hub or cloud
+    knows that this service has asked. `plain_errors`: errors are plain text, because the protocol of the operation
+    demands it. `forms` and `body_forms` return the content of the response 200, and of the body, that depends
     on the formats which the service has.
     """
 
@@ -60,6 +61,7 @@ class Operation:
     hint: str = ""
     any_site: bool = False
     guests: bool = False
+    own_token: bool = False
     for_people: bool = False
     for_hubs: bool = False
     plain_errors: bool = False

@@ -162,7 +162,7 @@ class HttpRouter:
         _authorize(call, operation)
         if not is_text:
             raise FeedError(Condition.BAD_REQUEST, "names and ids cannot hold characters that XML cannot carry")
-        if call.session_id or operation.guests:
+        if operation.guests or (call.session_id and not operation.own_token):
             await self._authenticator.check_form(call)
         return await handler(call)
 

@@ -21,14 +21,14 @@ from smartfeeds.store.sqlite_engine import CREATE_IT, DATABASE_ERRORS, store_err
 
 # The schemas of the releases, oldest first; the last one is what this program works with. UPGRADES has the scripts that
 # lead to each of them from the one before it (docs/contributing.md). Schemas between 0001 and 0037 were never released.
-REVISIONS = ("0001", "0037")
+REVISIONS = ("0001", "0037", "0038")
 HEAD = REVISIONS[-1]
 FOLDER = resources.files("smartfeeds.store")
 UPGRADES = FOLDER.joinpath("upgrades")
 # Schema -> the oldest schema whose programs can read and write it. A schema that is not in the table needs a program of
 # its own. A release may add tables, and columns with defaults, under the same oldest schema. What older programs use is
 # removed one release later.
-COMPATIBLE: Mapping[str, str] = {}
+COMPATIBLE: Mapping[str, str] = {"0038": "0037"}
 
 
 def statements(text: str) -> list[str]:

@@ -80,6 +80,7 @@ PAGES = {
     "/conflicts/{name}/": "/conflicts/notes/",
     "/conflicts/{name}/{id}": "/conflicts/notes/c",
     "/embed/{name}/": "/embed/notes/",
+    "/guests/{name}/": "/guests/notes/",
     "/outline/{name}/": "/outline/notes/",
     "/search": "/search?q=words",
     "/docs": "/docs",

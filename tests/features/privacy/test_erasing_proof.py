@@ -158,6 +158,13 @@ ROWS: dict[str, list[dict[str, object]]] = {
         for number, name, owner in ((1, "a.png", JID), (2, f"{JID}.png", BOB), (3, "used.png", JID))
     ],
     "file_use": [{"node_no": _NODE, "item_no": 1, "file_id": "3"}],
+    "guest_reply": [
+        {"reply_id": str(number), "node_no": _NODE, "state": "waiting", "name": "", "text": "", "target": "",
+         "created_us": 1, "expires_us": 1, **changes}
+        for number, changes in enumerate((
+            {"name": JID}, {"text": f"Ask {JID}!"}, {"target": f"xmpp:{SERVICE}?;node=blog;item={JID}"},
+        ))
+    ],
     "block": [{"kind": "allow", "name": JID}, {"kind": "allow", "name": "people.example.net"}],
 }  # fmt: skip
 

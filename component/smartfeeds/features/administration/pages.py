@@ -44,6 +44,8 @@ _CHOICES = {
     "authorize": N_("Users whom an owner has approved"),
     "presence": N_("Contacts of the service"),
     "whitelist": N_("Members only"),
+    "no": N_("No"),
+    "approval": N_("After approval"),
     "publishers": N_("Owners and publishers"),
     "subscribers": N_("Subscribers, too"),
 }

@@ -6,8 +6,8 @@ listed, so browsers show the frame on no other page.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, urlencode
 
 from markupsafe import Markup
@@ -21,6 +21,8 @@ from smartfeeds.core.urls import EMBED, entry_path, feed_path
 from smartfeeds.core.view import PARAMETERS, Order
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.embedding.files import frame_file_path
+from smartfeeds.features.embedding.guests import MAX_NAME, MAX_TEXT, GuestForms, GuestLimits, clean_name, clean_text
+from smartfeeds.features.embedding.requests import SubmitReply, takes_guests
 from smartfeeds.features.pages.article import body_of
 from smartfeeds.features.pages.frame import PAGE_POLICY, THEMES, Frame, page_reply
 from smartfeeds.features.pages.look import look_of
@@ -29,6 +31,7 @@ from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import items_of
+from smartfeeds.http.http_errors import STATUSES, HttpError
 from smartfeeds.http.negotiation import languages
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.parameter_names import nearest_name
@@ -37,28 +40,44 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.requests import FeedPage, PullFeed
-from smartfeeds.texts import LANGUAGES, choose_language
+from smartfeeds.texts import LANGUAGES, N_, choose_language
 
 CACHE_BYTES = 1024 * 1024  # of lists of entries: every change of a feed makes each of its frames ask for one
 USUAL, MOST = 20, 50  # entries in a frame
+MAX_SHOWN = 2 * MAX_TEXT  # characters of a reply that was refused, in the form that is shown again
 # The parameters of a frame beside those of the view. A view has `lang`, so the language of the texts is `language`.
-_OWN = ("max", "theme", "language", "site")
+_OWN = ("max", "theme", "language", "site", "replies", "sent")
+_VALUES = {"theme": ("", *THEMES), "language": ("", *LANGUAGES), "replies": ("", "off"), "sent": ("", "1")}
 _NOBODY = "frame-ancestors 'none'"
 
 SHOW_FRAME = page_for_people("frame", "A feed in a frame for pages of other sites")
+# The form belongs to no session: a guest has none, and a user who is signed in replies as a guest here.
+SEND_REPLY = replace(page_for_people("guestReply", "Sends the reply of a guest", form=True), own_token=True)
 
 
 @dataclass(frozen=True, slots=True)
 class FrameQuery:
     """The query of a frame. `view` is that of the feed, with an order. `site` is the origin of the page around the
     frame as its script states it, "" if it does not. `theme` is "" for that of the system, `language` "" for that of
-    the browser."""
+    the browser. `replies`: the frame has a form for guests if the feed takes their replies. `sent`: a guest has just
+    sent one."""
 
     view: str
     most: int = USUAL
     theme: str = ""
     language: str = ""
     site: str = ""
+    replies: bool = True
+    sent: bool = False
+
+    @property
+    def target(self) -> str | None:
+        """The id or address that a reply in this frame answers, "" for no entry; None if a reply would not be seen in
+        this view, because it selects its entries by something else."""
+        pairs = parse_qsl(self.view, keep_blank_values=True)
+        targets = [value for name, value in pairs if name == "in-reply-to"]
+        others = {name for name, _ in pairs} - {"in-reply-to", "order"}
+        return None if others or len(targets) > 1 else "".join(targets)
 
 
 def read_frame_query(raw: str) -> FrameQuery:
@@ -79,10 +98,18 @@ def read_frame_query(raw: str) -> FrameQuery:
         # The newest entry is on top, and an edited one stays in its place.
         view = f"{view}&order={Order.CREATED.value}".removeprefix("&")
     most = parse_number(own.get("max", str(USUAL)), "max")
-    for name, values in (("theme", ("", *THEMES)), ("language", ("", *LANGUAGES))):
+    for name, values in _VALUES.items():
         if own.get(name, "") not in values:
             raise FeedError(Condition.BAD_REQUEST, f"{name}: one of {', '.join(filter(None, values))}")
-    return FrameQuery(view, min(max(1, most), MOST), own.get("theme", ""), own.get("language", ""), _site(own))
+    return FrameQuery(
+        view,
+        min(max(1, most), MOST),
+        own.get("theme", ""),
+        own.get("language", ""),
+        _site(own),
+        replies=not own.get("replies"),
+        sent=bool(own.get("sent")),
+    )
 
 
 def _site(own: dict[str, str]) -> str:
@@ -99,21 +126,85 @@ def frame_policy(origins: Sequence[str]) -> str:
     return PAGE_POLICY.replace(_NOBODY, f"frame-ancestors {' '.join(origins)}") if origins else PAGE_POLICY
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenReply:
+    """The fields of a guest, for the form that is shown again with an error."""
+
+    name: str = ""
+    text: str = ""
+    error: str = ""
+
+
 class Frames:
-    """Handles frames."""
+    """Handles frames, and the replies of guests in them."""
 
     def __init__(self, tools: SiteTools) -> None:
         self._handle = tools.handle
+        self._change = tools.perform
         self._service = tools.domain
+        self._bodies = tools.bodies
+        self._forms = tools.parts.get(GuestForms)
+        self._limits = tools.parts.get(GuestLimits)
         self._lists: ByteCache[tuple[object, ...], Markup] = ByteCache(CACHE_BYTES)
 
     async def show(self, call: HttpCall) -> Reply:
         """The frame of a view. Raises FeedError."""
         query = read_frame_query(call.query)
+        return await self._page(call, query, await self._pull(call, query))
+
+    async def post(self, call: HttpCall) -> Reply:
+        """Stores the reply of a guest, or shows the form again with an error. Raises FeedError."""
+        query = read_frame_query(call.query)
+        answer = await self._pull(call, query)
+        fields = await self._bodies.fields(call)
+        written = WrittenReply(fields.get("name", "")[:MAX_SHOWN], fields.get("text", "")[:MAX_SHOWN])
+        try:
+            # Programs fill in every field. They are told that all went well, so that they do not look for the reason.
+            if not fields.get("website"):
+                await self._submit(call, query, answer, fields)
+        except FeedError as error:
+            if isinstance(error, HttpError):
+                raise
+            page = await self._page(call, query, answer, replace(written, error=error.text))
+            return page.with_status(STATUSES[error.condition])
+        rest = "&".join(field for field in call.query.split("&") if field and not field.startswith("sent="))
+        return call.see_other(f"{feed_path(call.name, folder=EMBED)}?{f'{rest}&' if rest else ''}sent=1")
+
+    async def _submit(self, call: HttpCall, query: FrameQuery, answer: FeedPage, fields: Mapping[str, str]) -> None:
+        target = query.target
+        if target is None or not takes_guests(answer.node):
+            raise FeedError(Condition.FORBIDDEN, N_("This feed takes no replies from guests."))
+        name, text = clean_name(fields.get("name", "")), clean_text(fields.get("text", ""))
+        reply_id = self._forms.reply_id(fields.get("token", ""), answer.node.node_no, target)
+        self._limits.check(call.address)
+        request = SubmitReply(ANONYMOUS, self._service, call.name, reply_id, name, text, target)
+        await self._change(request)
+
+    async def _pull(self, call: HttpCall, query: FrameQuery) -> FeedPage:
         page = ResultSetRequest(str(query.most), None, "")
         request = PullFeed(ANONYMOUS, self._service, call.name, query.view, page=page, asker=call.address)
-        answer = await ask(self._handle, request, FeedPage)
+        return await ask(self._handle, request, FeedPage)
+
+    def _form(self, query: FrameQuery, answer: FeedPage, written: "WrittenReply") -> dict[str, object] | None:
+        """The values of the form, None if the frame has none."""
+        target = query.target
+        if not query.replies or target is None or not takes_guests(answer.node):
+            return None
+        return {
+            "token": self._forms.token(answer.node.node_no, target),
+            "name": written.name,
+            "text": written.text,
+            "error": written.error,
+            "most_name": MAX_NAME,
+            "most_text": MAX_TEXT,
+        }
+
+    async def _page(
+        self, call: HttpCall, query: FrameQuery, answer: FeedPage, written: "WrittenReply | None" = None
+    ) -> Reply:
         frame = _frame_of(call, query)
+        written = written or WrittenReply()
+        written = replace(written, error=frame.texts.message(written.error))
         entries = await self._entries(frame, call, query, answer)
         origins = answer.node.options.frame_origins
         path = feed_path(call.name)
@@ -127,6 +218,9 @@ class Frames:
             stream=f"{path}?{_changes(query.view)}",
             since=f"time:{format_t(answer.node.last_modified_us + 1)}",
             entries=entries,
+            here=f"{feed_path(call.name, folder=EMBED)}{f'?{call.query}' if call.query else ''}",
+            form=self._form(query, answer, written),
+            sent=query.sent,
         )
         return call.zipped(page_reply(body, {"Content-Security-Policy": frame_policy(origins)}))
 
@@ -178,8 +272,3 @@ def _begins_with_title(entry: Entry) -> bool:
     """Whether the text begins with the title, which then was made of it."""
     text = next((text.plain for text in (entry.content, entry.summary) if text is not None and text.plain), "")
     return text.startswith(entry.title.plain.removesuffix("…"))
-
-
-def frame_path(name: str) -> str:
-    """Returns the path of the frame of a feed."""
-    return feed_path(name, folder=EMBED)

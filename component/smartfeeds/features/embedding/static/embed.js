@@ -1,6 +1,6 @@
 // Shows a feed of this service in a frame, in the place of this script element:
 //   <script src="https://feeds.example.org/embed.js" data-feed="comments"></script>
-// The other attributes are in-reply-to, view, max, theme, language and title, each with data- in front.
+// The other attributes are in-reply-to, view, max, theme, language, replies and title, each with data- in front.
 // The owner of the feed lists the sites that may show it; the browser shows the frame on no other site.
 "use strict";
 
@@ -9,13 +9,13 @@
   const PATIENCE_MS = 5000; // a frame that the browser shows says after its load how high it is
   const script = document.currentScript;
   if (!script || !script.dataset.feed) return;
-  const { feed, view, inReplyTo, max, theme, language, title } = script.dataset;
+  const { feed, view, inReplyTo, max, theme, language, replies, title } = script.dataset;
   const service = new URL(".", script.src);
   const name = encodeURIComponent(feed);
 
   const address = new URL(`embed/${name}/`, service);
   address.search = view || "";
-  for (const [key, value] of Object.entries({ "in-reply-to": inReplyTo, max, theme, language })) {
+  for (const [key, value] of Object.entries({ "in-reply-to": inReplyTo, max, theme, language, replies })) {
     if (value) address.searchParams.append(key, value);
   }
   address.searchParams.set("site", location.origin);

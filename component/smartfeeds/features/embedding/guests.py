@@ -1,0 +1,166 @@
+"""Replies of guests: people without an account, who write in the frame of a feed.
+
+A reply waits until an owner or publisher of the feed approves it. The token of a form proves that this service made the
+form, for this feed and this target, some seconds ago at least. Its nonce is the id of the reply, so a form that is sent
+again gives no second reply.
+"""
+
+import hmac
+import re
+import secrets
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from smartfeeds.core.ip_addresses import network_of
+from smartfeeds.core.limits import Rate, TokenBuckets
+from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import atom
+from smartfeeds.formats.entry import ReplyReference
+from smartfeeds.formats.entry_form import WrittenFields, new_entry
+from smartfeeds.formats.xml import Element, new_element
+from smartfeeds.texts import N_
+
+MAX_NAME, MAX_TEXT = 60, 5_000  # characters
+MAX_TARGET_BYTES = 2_048
+MOST_WAITING = 200  # replies of a feed
+WAITING_DAYS = 30
+# Nobody reads, writes and sends a form in less time. A page may stay open for a day.
+LEAST_AGE_S, MOST_AGE_S = 3, 86_400
+# A decided reply stays longer than its form is valid: it would be a new reply if the form were sent again.
+DECIDED_S = 2 * MOST_AGE_S
+# Of one network address: five replies at once, then one in a minute.
+RATE: Final = Rate(per_s=1 / 60, burst=5)
+_TOKEN: Final = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})-([0-9a-f]{32})")
+_JOINERS: Final = frozenset("\u200c\u200d")  # letters of Persian and of Indian scripts
+# They turn the direction of the text around them: a reader would see another text than the one that was approved.
+_TURNS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufff9-\ufffb]")
+_LINE_END: Final = re.compile(r"\r\n?")
+_WEB: Final = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
+_TOO_OLD = N_("The form is too old. Send it again.")
+
+
+class ReplyState(Enum):
+    """The states of a reply."""
+
+    WAITING = "waiting"
+    APPROVED = "approved"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class GuestReply:
+    """A reply. `target` is the id or the address of what it answers, "" if it is a comment on no entry. A reply that is
+    decided has no texts."""
+
+    reply_id: str
+    node_no: int
+    state: ReplyState
+    name: str
+    text: str
+    target: str
+    created_us: int
+    expires_us: int
+
+    @property
+    def item_id(self) -> str:
+        """The id of its item. It is always the same, so that a reply cannot become two items."""
+        return f"guest-{self.reply_id}"
+
+
+def clean_name(text: str) -> str:
+    """Returns a name on one line, without characters that are invisible or turn the direction of text. Raises
+    FeedError(BAD_REQUEST)."""
+    letters = []
+    for letter in unicodedata.normalize("NFC", text[: 4 * MAX_NAME]):
+        category = unicodedata.category(letter)
+        if category.startswith("Z") or letter in "\t\r\n":
+            letters.append(" ")
+        elif category[0] != "C" or letter in _JOINERS:
+            letters.append(letter)
+    name = " ".join("".join(letters).split())
+    if not any(letter.isalnum() for letter in name):
+        raise FeedError(Condition.BAD_REQUEST, N_("Write your name."))
+    if len(name) > MAX_NAME or len(text) > 4 * MAX_NAME:
+        raise FeedError(Condition.BAD_REQUEST, f"The name is too long: at most {MAX_NAME} characters.")
+    # The address of somebody else would look like a proof.
+    if "@" in unicodedata.normalize("NFKC", name):
+        raise FeedError(Condition.BAD_REQUEST, N_("Write a name, not an address."))
+    return name
+
+
+def clean_text(text: str) -> str:
+    """Returns a plain text without characters that turn the direction of text. Raises FeedError(BAD_REQUEST)."""
+    if len(text) > MAX_TEXT:
+        raise FeedError(Condition.BAD_REQUEST, f"The text is too long: at most {MAX_TEXT} characters.")
+    text = _CONTROLS.sub("", _TURNS.sub("", _LINE_END.sub("\n", text))).strip()
+    if not text or not is_xml_text(text):
+        raise FeedError(Condition.BAD_REQUEST, N_("Write a text."))
+    return text
+
+
+def entry_of(reply: GuestReply) -> Element:
+    """Returns the Atom entry of a reply. Its author has a name alone, which says that it is a guest. Guests can type
+    the name of anybody, but not without this word."""
+    address = reply.target if _WEB.fullmatch(reply.target) else ""
+    target = ReplyReference(reply.target, address) if reply.target else None
+    entry = new_entry(WrittenFields(text=reply.text), "", target)
+    person = new_element(atom.NAME, {})
+    person.text = f"{reply.name} (guest)"
+    author = new_element(atom.AUTHOR, {})
+    author.append(person)
+    entry.append(author)
+    return entry
+
+
+@dataclass(frozen=True, slots=True)
+class GuestForms:
+    """Makes and checks the tokens of forms, with a key that all processes of the service have. `now_us` returns
+    microseconds."""
+
+    key: bytes = field(repr=False)
+    now_us: Callable[[], int]
+
+    def token(self, node_no: int, target: str) -> str:
+        """Returns the token of a new form."""
+        made_s, nonce = self.now_us() // US_PER_S, secrets.token_hex(12)
+        return f"{made_s}-{nonce}-{self._signature(node_no, target, made_s, nonce)}"
+
+    def reply_id(self, token: str, node_no: int, target: str) -> str:
+        """Returns the id of the reply of a form. Raises FeedError(BAD_REQUEST) for a token that is not of this form, or
+        too young or too old."""
+        match = _TOKEN.fullmatch(token)
+        if match is None:
+            raise FeedError(Condition.BAD_REQUEST, _TOO_OLD)
+        made_s, nonce = int(match[1]), match[2]
+        if not hmac.compare_digest(match[3], self._signature(node_no, target, made_s, nonce)):
+            raise FeedError(Condition.BAD_REQUEST, _TOO_OLD)
+        age_s = self.now_us() // US_PER_S - made_s
+        if age_s < LEAST_AGE_S:
+            raise FeedError(Condition.BAD_REQUEST, N_("That was very fast. Wait a few seconds, and send it again."))
+        if age_s > MOST_AGE_S:
+            raise FeedError(Condition.BAD_REQUEST, _TOO_OLD)
+        return nonce
+
+    def _signature(self, node_no: int, target: str, made_s: int, nonce: str) -> str:
+        text = f"{node_no} {made_s} {nonce} {target}"
+        return hmac.digest(self.key, text.encode("utf-8", "surrogatepass"), "sha256").hex()[:32]
+
+
+class GuestLimits:
+    """The rates of network addresses. They are in memory only."""
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._buckets = TokenBuckets(RATE, clock=lambda: now_us() / US_PER_S)
+
+    def check(self, address: str) -> None:
+        """Counts a reply. Raises FeedError(BUSY) if the address has sent too many."""
+        network = network_of(address)
+        if not self._buckets.has(network):
+            raise FeedError(Condition.BUSY, N_("Too many replies came from your network. Wait a minute."))
+        self._buckets.take(network)

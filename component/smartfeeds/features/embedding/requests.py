@@ -1,0 +1,195 @@
+"""Use cases of the replies of guests: sending one, listing those that wait, and deciding.
+
+A decision publishes the item and ends the wait in one transaction, so no reply is published twice or lost, whatever is
+killed, and however many owners decide at the same moment.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from smartfeeds.core.access import Access
+from smartfeeds.core.model import Node
+from smartfeeds.core.options import GUESTS_WITH_APPROVAL, NodeKind
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.view import BARE
+from smartfeeds.delivery.sweeps import Sweep
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.embedding import rows
+from smartfeeds.features.embedding.guests import (
+    DECIDED_S,
+    MAX_TARGET_BYTES,
+    MOST_WAITING,
+    WAITING_DAYS,
+    GuestReply,
+    ReplyState,
+    entry_of,
+)
+from smartfeeds.service.context import Context, Hooks, LocatedNode, Personal, locate_for, lock_located, no_such_node
+from smartfeeds.service.drafts import draft_of
+from smartfeeds.service.personal import MENTION, PersonalTable
+from smartfeeds.service.publishing import publish
+from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Publish
+from smartfeeds.service.steps import MoreSteps, WriteStep
+from smartfeeds.service.use_cases import UseCases
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.texts import N_
+
+MOST_DECIDED = 50  # replies that one transaction publishes or refuses
+STEP = 500  # replies that one transaction removes
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitReply(NodeRequest):
+    """Puts a reply into the queue of a feed. Its texts are clean (`guests`). A reply with the same id changes
+    nothing."""
+
+    reply_id: str
+    name: str
+    text: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListReplies(NodeRequest):
+    """The replies to a feed that wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyList(Answer):
+    """Replies, oldest first."""
+
+    node: Node
+    replies: tuple[GuestReply, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecideReplies(NodeRequest):
+    """Publishes replies, and refuses others. `refuse_all` refuses every other reply that waits."""
+
+    approve: tuple[str, ...] = ()
+    refuse: tuple[str, ...] = ()
+    refuse_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RepliesDecided(Answer):
+    """The number of replies that this request has published and refused. Others had decided the rest."""
+
+    approved: int
+    refused: int
+
+
+def submit(tx: WriteTx, context: Context, request: SubmitReply) -> EmptyResult:
+    """Stores a reply. Raises FeedError."""
+    located = _located(tx, context, request)
+    located.check_read()
+    if not takes_guests(located.node):
+        raise FeedError(Condition.FORBIDDEN, N_("This feed takes no replies from guests."))
+    if len(request.target.encode("utf-8", "surrogatepass")) > MAX_TARGET_BYTES:
+        raise FeedError(
+            Condition.BAD_REQUEST, f"what a reply answers has an address of at most {MAX_TARGET_BYTES} bytes"
+        )
+    node = lock_located(tx, located)
+    if rows.reply(tx, request.reply_id) is not None:
+        return EmptyResult()
+    if rows.waiting_count(tx, node.node_no) >= MOST_WAITING:
+        raise FeedError(Condition.BUSY, N_("Too many replies wait for approval here. Try again on another day."))
+    expires_us = context.now_us + WAITING_DAYS * 86_400 * US_PER_S
+    texts = (request.name, request.text, request.target)
+    state = ReplyState.WAITING
+    rows.put(tx, GuestReply(request.reply_id, node.node_no, state, *texts, context.now_us, expires_us))
+    return EmptyResult()
+
+
+def takes_guests(node: Node) -> bool:
+    """Whether guests may reply to a node."""
+    return node.kind is NodeKind.FEED and node.options.guest_replies == GUESTS_WITH_APPROVAL
+
+
+def list_replies(tx: ReadTx, context: Context, request: ListReplies) -> ReplyList:
+    """The replies that wait, also if guests may reply no more. Raises FeedError."""
+    located = _located(tx, context, request)
+    _check_moderator(located.access)
+    return ReplyList(located.node, tuple(rows.waiting(tx, located.node.node_no)))
+
+
+def decide(tx: WriteTx, context: Context, request: DecideReplies) -> RepliesDecided:
+    """Publishes and refuses replies. The item belongs to the actor, who answers for it. Raises FeedError."""
+    located = _located(tx, context, request)
+    _check_moderator(located.access)
+    if len(request.approve) + len(request.refuse) > MOST_DECIDED or set(request.approve) & set(request.refuse):
+        raise FeedError(Condition.BAD_REQUEST, f"a decision is about at most {MOST_DECIDED} replies, each once")
+    node = lock_located(tx, located)
+    refuse = request.refuse
+    approved = [
+        _decide(tx, context, node, reply_id, ReplyState.APPROVED) for reply_id in dict.fromkeys(request.approve)
+    ]
+    for reply in filter(None, approved):
+        draft = draft_of(entry_of(reply))
+        publish(tx, context, Publish(request.actor, request.service, node.name, reply.item_id, draft, may_create=False))
+    if request.refuse_all:
+        refuse = (*refuse, *(reply.reply_id for reply in rows.waiting(tx, node.node_no)))
+    refused = [_decide(tx, context, node, reply_id, ReplyState.REFUSED) for reply_id in dict.fromkeys(refuse)]
+    return RepliesDecided(len(list(filter(None, approved))), len(list(filter(None, refused))))
+
+
+def _decide(tx: WriteTx, context: Context, node: Node, reply_id: str, state: ReplyState) -> GuestReply | None:
+    """Ends the wait of a reply, and returns it. None if the same was decided before. Raises FeedError."""
+    reply = rows.reply(tx, reply_id)
+    if reply is None or reply.node_no != node.node_no:
+        raise FeedError(Condition.ITEM_NOT_FOUND, N_("there is no such reply; it may be older than 30 days"))
+    if reply.state is state:
+        return None
+    if reply.state is not ReplyState.WAITING:
+        raise FeedError(Condition.CONFLICT, N_("somebody else has decided otherwise; load the page again"))
+    # Texts that nobody needs any more are not stored. The id stays, so that the form cannot be sent again.
+    end_us = context.now_us + DECIDED_S * US_PER_S
+    rows.put(tx, replace(reply, state=state, name="", text="", target="", expires_us=end_us))
+    return reply
+
+
+def _located(tx: ReadTx, context: Context, request: NodeRequest) -> LocatedNode:
+    """Returns the node of exactly this name: a view has no queue of its own. Raises FeedError."""
+    located = locate_for(tx, context, request.node, request.actor)
+    if located.view is not BARE or located.node.name != request.node:
+        raise no_such_node(tx, request.node)
+    return located
+
+
+def _check_moderator(access: Access) -> None:
+    """Raises FeedError unless the actor was appointed to publish, and may read. A publish model that lets everybody
+    publish appoints nobody."""
+    if access.rights.publish is not True or not access.may_read:
+        raise FeedError(Condition.FORBIDDEN, N_("only owners and publishers of the feed see the replies of guests"))
+
+
+def due_replies(tx: ReadTx, context: Context, _after: int) -> tuple[Sequence[WriteStep[None]], None]:
+    """Returns `remove_ended` if the time of a reply is over."""
+    return ([remove_ended] if rows.ended(tx, context.now_us, 1) else []), None
+
+
+def remove_ended(tx: WriteTx, context: Context) -> MoreSteps[None] | None:
+    """Removes replies that nobody has decided for 30 days, and decisions that no form needs."""
+    reply_ids = rows.ended(tx, context.now_us, STEP)
+    for reply_id in reply_ids:
+        rows.remove(tx, reply_id)
+    return MoreSteps(remove_ended) if len(reply_ids) == STEP else None
+
+
+def _remove_of_node(tx: WriteTx, _context: Context, node: Node) -> None:
+    rows.remove_of_node(tx, node.node_no)
+
+
+_TABLE = PersonalTable(
+    "guest_reply",
+    "reply_id",
+    # A guest may write the address of somebody. The reply is removed with the other rows that name the person.
+    {"name": MENTION, "text": MENTION, "target": MENTION},
+    frozenset({"reply_id", "state"}),
+)
+HOOKS = Hooks(node_removed=(_remove_of_node,), personal=(Personal((_TABLE,)),))
+USE_CASES = UseCases(
+    reads={ListReplies: ("list_guest_replies", list_replies)},
+    writes={SubmitReply: ("submit_guest_reply", submit), DecideReplies: ("decide_guest_replies", decide)},
+)
+SWEEP = Sweep("guest replies", due_replies, 3_600.0)

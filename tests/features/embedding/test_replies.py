@@ -1,0 +1,211 @@
+"""Replies of guests over HTTP: the form in the frame, the page of the owner, and the list for programs."""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+import pytest
+import pytest_asyncio
+from lxml import html
+
+from smartfeeds.core.token import TokenScope
+from smartfeeds.features.embedding.guests import LEAST_AGE_S, MAX_TEXT, RATE
+from smartfeeds.features.pages.images import LINK_REL
+from support.bearer import bearer
+from support.browsing import sign_in
+from support.component import ALICE, BOB, CAROL
+from support.web import Got, Web
+
+FORM = "application/x-www-form-urlencoded"
+FRAME = "/embed/comments/"
+
+
+@pytest_asyncio.fixture
+async def guests(web: Web) -> Web:
+    """The feed `comments` of Alice, to which guests may reply."""
+    await web.component.create(ALICE, "comments", title="Comments", guest_replies="approval")
+    return web
+
+
+def fields_of(page: Got) -> dict[str, str]:
+    """The fields of the form in a frame."""
+    form = html.fromstring(page.text).get_element_by_id("text").getparent()
+    return {str(name): str(value or "") for name, value in form.fields.items()}
+
+
+async def form(web: Web, path: str = FRAME) -> dict[str, str]:
+    """The fields of the form, some seconds after it was made."""
+    page = await web.get(path)
+    assert page.status == 200
+    web.component.clock.advance(LEAST_AGE_S)
+    return fields_of(page)
+
+
+async def post(web: Web, fields: Mapping[str, str], path: str = FRAME, **headers: str) -> Got:
+    sent = {"Content_Type": FORM, "Sec_Fetch_Site": "same-origin", **headers}
+    return await web.ask("POST", path, urlencode(fields).encode(), **sent)
+
+
+async def send(web: Web, name: str = "Mara", text: str = "Good morning", path: str = FRAME, **more: str) -> Got:
+    return await post(web, await form(web, path) | {"name": name, "text": text, **more}, path)
+
+
+async def listed(web: Web, user: str = ALICE) -> list[dict[str, str]]:
+    answer = await web.get("/moderation/comments/", Authorization=await bearer(web, user, TokenScope.ADMIN))
+    assert answer.status == 200
+    items: list[dict[str, str]] = answer.json["items"]
+    return items
+
+
+async def test_guest_replies_and_the_owner_publishes_it(guests: Web) -> None:
+    path = f"{FRAME}?in-reply-to=tag%3Ablog.example%3A1&max=5"
+    answer = await send(guests, "Mara", "<b>Good</b> https://spam.example/", path)
+    assert (answer.status, answer.header("Location")) == (303, f"{path}&sent=1")
+    thanks = await guests.get(answer.header("Location"))
+    assert "Thank you." in thanks.text and "<textarea" not in thanks.text and "Good" not in thanks.text
+    assert "Good" not in (await guests.get("/feeds/comments/", "text/html")).text
+
+    owner = await sign_in(guests, ALICE)
+    page = await owner.get("/guests/comments/", "text/html")
+    assert "&lt;b&gt;Good&lt;/b&gt; https://spam.example/" in page.text and "1 reply" in page.text
+    (reply,) = await listed(guests)
+    assert (reply["name"], reply["inReplyTo"]) == ("Mara", "tag:blog.example:1")
+    answer = await owner.post("/guests/comments/", f"approve={reply['id']}")
+    assert (answer.status, answer.header("Location")) == (303, "/guests/comments/")
+
+    assert await listed(guests) == []
+    shown = (await guests.get(path)).text
+    assert "Mara (guest)" in shown and "<b>Good</b>" not in shown
+    assert "<article" not in (await guests.get(f"{FRAME}?in-reply-to=other")).text
+    entry = (await guests.get(f"/entries/comments/guest-{reply['id']}", "text/html")).text
+    links = re.findall(r'<a href="https://spam.example/" rel="([^"]+)"', entry)
+    assert set(links) <= {LINK_REL} and "nofollow" in LINK_REL and "ugc" in LINK_REL and "noopener" in LINK_REL
+
+
+async def test_form_is_there_only_where_a_reply_would_be_seen(guests: Web) -> None:
+    for query in ("", "?in-reply-to=a", "?order=modified", "?in-reply-to=a&max=1&theme=dark"):
+        assert "<textarea" in (await guests.get(FRAME + query)).text, query
+    for query in ("?in-reply-to=a&in-reply-to=b", "?author=x", "?q=words", "?replies=off", "?sent=1"):
+        assert "<textarea" not in (await guests.get(FRAME + query)).text, query
+        fields = await form(guests) | {"name": "Mara", "text": "Good morning"}
+        if query not in ("?replies=off", "?sent=1"):
+            assert (await post(guests, fields, FRAME + query)).status == 403, query
+    await guests.component.configure(ALICE, "comments", guest_replies="no")
+    assert "<textarea" not in (await guests.get(FRAME)).text
+    assert (await post(guests, fields)).status == 403
+    assert await listed(guests) == []
+
+
+async def test_form_with_an_error_keeps_what_was_typed(guests: Web) -> None:
+    for name, text, words in (
+        ("", "Good morning", "Write your name."),
+        ("a@example.org", "Good morning", "Write a name, not an address."),
+        ("Mara", " ", "Write a text."),
+        ("Mara", "x" * (MAX_TEXT + 1), "The text is too long"),
+    ):
+        answer = await send(guests, name, text)
+        assert (answer.status, words in answer.text) == (400, True)
+        typed = fields_of(answer)
+        assert (typed["name"], typed["text"].strip()) == (name, text.strip())
+    answer = await post(guests, fields_of(await guests.get(FRAME)) | {"name": "<Mara>", "text": "</textarea><b>x"})
+    assert answer.status == 400 and "That was very fast." in answer.text
+    assert "<b>x" not in answer.text and fields_of(answer)["text"].strip() == "</textarea><b>x"
+    assert await listed(guests) == []
+    # The form that was shown again has a token of its own.
+    guests.component.clock.advance(LEAST_AGE_S)
+    assert (await post(guests, fields_of(answer))).status == 303
+    assert len(await listed(guests)) == 1
+
+
+async def test_program_that_fills_in_every_field_is_thanked_and_ignored(guests: Web) -> None:
+    answer = await send(guests, website="https://spam.example")
+
+    assert (answer.status, await listed(guests)) == (303, [])
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "", "Origin": "https://x.example"}]
+)
+async def test_form_of_another_site_is_refused(guests: Web, headers: dict[str, str]) -> None:
+    fields = await form(guests) | {"name": "Mara", "text": "Good morning"}
+
+    assert (await post(guests, fields, **headers)).status == 403
+    assert await listed(guests) == []
+
+
+async def test_replayed_or_forged_token_gives_no_second_reply(guests: Web) -> None:
+    fields = await form(guests) | {"name": "Mara", "text": "Good morning"}
+    for _ in range(3):
+        assert (await post(guests, fields)).status == 303
+    assert len(await listed(guests)) == 1
+    await guests.component.create(ALICE, "other", guest_replies="approval")
+    for path in ("/embed/other/", f"{FRAME}?in-reply-to=a"):
+        assert (await post(guests, fields, path)).status == 400
+    for token in ("", "x", fields["token"][:-1]):
+        assert (await post(guests, fields | {"token": token})).status == 400
+    assert len(await listed(guests)) == 1
+
+
+async def test_one_network_address_sends_few_replies(guests: Web) -> None:
+    outcomes = [(await send(guests, text=f"Reply {number}")).status for number in range(int(RATE.burst) + 3)]
+
+    assert outcomes.count(303) < len(outcomes) and outcomes[-1] == 429
+    assert len(await listed(guests)) == outcomes.count(303)
+
+
+async def test_huge_and_broken_bodies_are_refused(guests: Web) -> None:
+    fields = await form(guests)
+    assert (await post(guests, fields | {"name": "Mara", "text": "x" * 900_000})).status == 413
+    assert (await post(guests, fields | {"name": "M" * 100_000, "text": "x"})).status == 400
+    broken = await guests.ask("POST", FRAME, b"name=%ff&text=x", Content_Type=FORM, Sec_Fetch_Site="same-origin")
+    assert broken.status == 400
+    double = await guests.ask("POST", FRAME, b"name=a&name=b", Content_Type=FORM, Sec_Fetch_Site="same-origin")
+    assert double.status == 400
+    assert await listed(guests) == []
+
+
+async def test_user_who_is_signed_in_replies_as_a_guest(guests: Web) -> None:
+    """The session does not count: neither its rights, nor its form token."""
+    cookie = (await sign_in(guests, ALICE)).cookie
+    fields = await form(guests) | {"name": "Alice", "text": "Good morning"}
+
+    assert (await post(guests, fields, Cookie=cookie)).status == 303
+    (reply,) = await listed(guests)
+    assert reply["name"] == "Alice"
+
+
+async def test_page_and_list_are_for_owners_and_publishers(guests: Web) -> None:
+    await send(guests)
+    (reply,) = await listed(guests)
+    await guests.component.affiliate(ALICE, "comments", CAROL, "publisher")
+    assert (await guests.get("/guests/comments/", "text/html")).status == 401
+    for user, status in ((BOB, 403), (CAROL, 200)):
+        browser = await sign_in(guests, user)
+        page = await browser.get("/guests/comments/", "text/html")
+        assert (page.status, "Good morning" in page.text) == (status, status == 200)
+        token = await bearer(guests, user, TokenScope.ADMIN)
+        assert (await guests.get("/moderation/comments/", Authorization=token)).status == status
+    approve = {"approve": reply["id"]}
+    without_csrf = await post(guests, approve, "/guests/comments/", Cookie=(await sign_in(guests, ALICE)).cookie)
+    by_bob = await (await sign_in(guests, BOB)).post("/guests/comments/", urlencode(approve))
+    assert (without_csrf.status, by_bob.status, len(await listed(guests))) == (403, 403, 1)
+
+
+async def test_programs_decide_many_at_once(guests: Web) -> None:
+    for number in range(3):
+        await send(guests, text=f"Reply {number}")
+    ids = [reply["id"] for reply in await listed(guests)]
+    sent = {"Authorization": await bearer(guests, ALICE, TokenScope.ADMIN), "Content_Type": "application/json"}
+
+    async def decide(body: str) -> Got:
+        return await guests.ask("POST", "/moderation/comments/", body.encode(), **sent)
+
+    answer = await decide(f'{{"approve": ["{ids[0]}", "{ids[1]}"], "refuse": ["{ids[2]}"]}}')
+    assert (answer.status, answer.json) == (200, {"approved": 2, "refused": 1})
+    answer = await decide(f'{{"approve": ["{ids[0]}"]}}')
+    assert (answer.status, answer.json) == (200, {"approved": 0, "refused": 0})
+    assert (await decide(f'{{"approve": ["{ids[2]}"]}}')).status == 409
+    assert (await decide('{"approve": ["missing"]}')).status == 404
+    for body in ('{"approve": "x"}', '{"approve": [1]}', '{"aprove": []}', "[]"):
+        assert (await decide(body)).status == 400
+    assert (await guests.get(FRAME)).text.count("<article") == 2

@@ -17,6 +17,7 @@ from support.polling import atom
 from support.web import Web
 from support.website import Site, running_site
 
+pytestmark = pytest.mark.needs("following")
 PAGE = (
     b"<html><head><title>The mill and the harbour</title>"
     b"<link rel='alternate' type='application/atom+xml' href='/feed' title='Entries'>"

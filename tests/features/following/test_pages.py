@@ -17,6 +17,9 @@ from support.polling import atom
 from support.web import Got, Web
 from support.website import Site, running_site
 
+# The page offers to tell people by chat.
+pytestmark = pytest.mark.needs("bot")
+
 CAROL = "carol@elsewhere.example/phone"
 EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'"
 PAGE = (

@@ -141,6 +141,7 @@ async def test_feed_is_followed_once(web: Web, site: Site) -> None:
     assert (looked["node"], looked["follows"]) == ("127.0.0.1/feed", True) and site.asked == []
 
 
+@pytest.mark.needs("bot")
 async def test_new_entries_come_by_chat_if_the_person_wants(web: Web, site: Site) -> None:
     """[SRC-083] Those that the feed had do not come. Whom to tell can be changed."""
     alice = await person(web, ALICE)
@@ -300,6 +301,7 @@ async def test_page_of_another_site_does_not_reach_the_networks_of_the_operator(
     assert "The Blog" in (await admin.get(f"/look?url={site.url('/feed')}")).text
 
 
+@pytest.mark.needs("bot")
 async def test_unfollow_ends_the_source_if_nobody_else_reads_it(web: Web, site: Site) -> None:
     """[SRC-084] Also the delivery by chat ends."""
     alice, bob = await person(web, ALICE), await person(web, BOB)
@@ -353,6 +355,7 @@ async def test_list_is_followed_with_its_folders_and_only_once(web: Web, site: S
     assert not {"/1", "/2"} & set(site.paths[: site.paths.index("/1")] if "/1" in site.paths else site.paths)
 
 
+@pytest.mark.needs("bot")
 async def test_feeds_of_a_list_tell_of_nothing_that_they_have_already(web: Web, site: Site) -> None:
     """[SRC-057] Otherwise a list of 300 feeds would send 3,000 messages."""
     alice = await person(web, ALICE)

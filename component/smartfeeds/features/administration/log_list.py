@@ -23,10 +23,7 @@ LOG: Resource[LogEvent] = Resource(
     table=TablePage(
         N_("Warnings and errors"),
         N_("The newest warnings and errors of the log since the start, newest first."),
-        N_(
-            "The service has logged no warnings and no errors since its start. The list of sources says which feeds of "
-            "other servers fail."
-        ),
+        N_("No warnings and no errors were logged since the start."),
         ("time", "level", "event", "fields"),
     ),
 )

@@ -57,5 +57,5 @@ def load_chat_settings(text: str) -> ChatSettings:
         values["zone"],
         QuietHours(**quiet) if quiet else None,
         Digest(**digest) if digest else None,
-        bool(values.get("answers", True)),  # rows of versions before 0.5 have none
+        bool(values.get("answers", True)),  # an older version has stored none
     )

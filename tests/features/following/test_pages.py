@@ -2,7 +2,7 @@
 
 import re
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from lxml import html
@@ -165,6 +165,14 @@ async def test_session_of_a_token_with_few_rights_follows_nothing(web: Web, site
     assert (await look(reader, site.url("/"))).status == 403
     assert (await reader.post("/follow", fields(url=site.url("/feed")))).status == 403
     assert site.asked == []
+
+
+async def test_bookmark_leads_from_a_blog_to_what_can_be_followed(alice: SignedIn) -> None:
+    """A browser decodes the bookmark and runs it on the page of the blog."""
+    page = html.fromstring((await alice.get("/follow", "text/html")).text)
+    (bookmark,) = page.xpath("//main//a[text()='Follow with Smart Feeds']/@href")
+    address = f"{alice.web.origin}/follow"
+    assert unquote(bookmark) == f'javascript:location.href="{address}"+"?url="+encodeURIComponent(location.href)'
 
 
 @pytest.mark.parametrize("path", ["/follow", "/follow/feeds/blog/"])

@@ -18,6 +18,7 @@ from smartfeeds.core.urls import FOLLOW, LOGIN, entry_path, feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.following.entries import GetMyEntries, MarkRead, MyEntries
 from smartfeeds.features.following.upload import read_upload_form
+from smartfeeds.features.pages.bookmarklet import PAGE, bookmarklet
 from smartfeeds.features.pages.frame import ReaderPlaces, frame_of, page_reply
 from smartfeeds.features.pages.problem_page import prefers_page
 from smartfeeds.features.pages.river import parse_entry_place
@@ -287,6 +288,7 @@ class FollowPages:
             first=next((feed for feed in feeds if feed.is_choice), None),
             chat=call.parts.get(AddressFollower).has_chat,
             follow_path=FOLLOW,
+            bookmark=bookmarklet(f"{call.site_url}{FOLLOW}", {"url": PAGE}),
             list_path=LIST,
             folders=_by_folder(follows),
             total=count,

@@ -1,8 +1,10 @@
 """What the bot says to newcomers, to messages that it cannot read, and to what it cannot do."""
 
+import difflib
+
 import pytest
 
-from smartfeeds.features.bot import refusals
+from smartfeeds.core.nearest import nearest
 from support.chat import body_of, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Starter, bare
 
@@ -254,9 +256,9 @@ async def test_may_not_says_who_may(news: Component) -> None:
 def test_hostile_names_cannot_make_a_suggestion_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Users may create 1,000 feeds with names that are slow to compare. Only a few are compared letter by letter."""
     compared = []
-    monkeypatch.setattr(refusals.SequenceMatcher, "ratio", lambda self: compared.append(len(self.a)) or 0.0)
+    monkeypatch.setattr(difflib.SequenceMatcher, "ratio", lambda self: compared.append(len(self.a)) or 0.0)
     names = [f"{'ab' * 500}{number}" for number in range(1_000)]
 
-    assert refusals._nearest("ba" * 5_000, names) == ""
+    assert nearest("ba" * 5_000, names) == ""
     assert len(compared) <= 30
     assert max(compared) <= 40

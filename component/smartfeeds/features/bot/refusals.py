@@ -4,13 +4,12 @@ Suggestions are names that the lists show to the user, so they reveal no closed 
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
-from heapq import nlargest
+from collections.abc import Sequence
 
 from smartfeeds.chat.commands import NAME_CHARACTERS, ChatCommand, ChatReply, CommandRights, Offer
 from smartfeeds.chat.grammar import split_command, take
 from smartfeeds.core.model import Node
+from smartfeeds.core.nearest import nearest, similarity
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import cut
 from smartfeeds.core.web_address import read_address
@@ -24,8 +23,6 @@ from smartfeeds.texts import ENGLISH
 WORD_CHARACTERS = 40  # of a word that an answer repeats
 _PEOPLE = 3  # whom an answer names
 _OFFERED_CHARACTERS = 200  # of a corrected command that an answer offers
-_LIKE = 0.6  # the likeness of two words (`difflib`): one wrong letter in four
-_COMPARED = 20  # names
 _FEED = "FEED"  # in the usage of a command
 
 
@@ -83,8 +80,8 @@ async def unknown_command(c: Conversation) -> ChatReply:
     if follow is not None and "://" in word and read_address(word):
         return _meant(c, text, command_text(c.texts, follow.usage, split_word(c.message.text)), "")
     feed = await _nearest_feed(c, take(c.message.text)[0])
-    name = _nearest(word, _command_words(c))
-    if name and _likeness(name, word) > _likeness(feed, word):
+    name = nearest(word, _command_words(c))
+    if name and similarity(name, word) > similarity(feed, word):
         return _meant(c, text, name, rest)
     if feed:
         return _meant(c, text, c.command(usages.SHOW, feed), "")
@@ -99,11 +96,6 @@ def _command_words(c: Conversation) -> list[str]:
         for row in rows
         for word in (row.name, *row.aliases.get(ENGLISH, ()), *row.aliases.get(c.texts.language, ()))
     ]
-
-
-def _likeness(one: str, other: str) -> float:
-    written, known = (text[:WORD_CHARACTERS].casefold() for text in (one, other))
-    return SequenceMatcher(None, written, known, autojunk=False).ratio()
 
 
 def split_word(text: str) -> str:
@@ -148,25 +140,5 @@ def _nearest_node(text: str, nodes: Sequence[Node]) -> str:
         for name in (node.options.title, node.name):  # of equal texts the name of a node counts
             if 0 < len(name) <= NAME_CHARACTERS:
                 names[name.casefold()] = node.name
-    nearest = _nearest(text, names)
-    return names[nearest] if nearest else ""
-
-
-def _nearest(text: str, names: Iterable[str]) -> str:
-    """Returns the name that is most like a text, empty if none is like it.
-
-    Names of strangers can make the exact comparison slow: 1,000 names took 0.2 s. So it is made of the names that have
-    most letters in common with the text.
-    """
-    matcher = SequenceMatcher(b=text[:WORD_CHARACTERS].casefold(), autojunk=False)
-
-    def letters_in_common(name: str) -> float:
-        matcher.set_seq1(name[:WORD_CHARACTERS])
-        return matcher.quick_ratio()
-
-    def likeness(name: str) -> float:
-        matcher.set_seq1(name[:WORD_CHARACTERS])
-        return matcher.ratio()
-
-    nearest = max(nlargest(_COMPARED, names, letters_in_common), key=likeness, default="")
-    return nearest if nearest and likeness(nearest) >= _LIKE else ""
+    name = nearest(text, names)
+    return names[name] if name else ""

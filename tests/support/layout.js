@@ -50,10 +50,13 @@
     }
   }
   const bar = document.querySelector('.bar');
+  // A frame in a page of another site has none.
+  if (!bar) return { faults, longest, bar: [], main: 0 };
+  const box = bar.getBoundingClientRect();
   const places = [...bar.children].filter(one => one.checkVisibility()).map(one => one.getBoundingClientRect());
   return {
     faults, longest,
-    bar: [bar.getBoundingClientRect().width, bar.getBoundingClientRect().height, Math.min(...places.map(one => one.left)), Math.max(...places.map(one => one.right))],
+    bar: [box.width, box.height, Math.min(...places.map(one => one.left)), Math.max(...places.map(one => one.right))],
     main: document.querySelector('main').getBoundingClientRect().width,
   };
 }

@@ -28,7 +28,10 @@ _MEASURE: Final = (Path(__file__).parent / "layout.js").read_text(encoding="utf-
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The layout of a page in a window: what is wrong with it, the characters of its longest line, the width and height
-    of the bar with the left and the right end of its content, and the width of the content."""
+    of the bar with the left and the right end of its content, and the width of the content.
+
+    A page in a frame of another site has no bar.
+    """
 
     faults: tuple[str, ...]
     longest_line: int

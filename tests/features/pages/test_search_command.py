@@ -32,6 +32,9 @@ def test_search_of_all_feeds_finds_those_that_are_public(feeds: Run) -> None:
 
 def test_person_finds_what_it_may_read(feeds: Run) -> None:
     assert ("closed", "closed-1") in found(feeds, "apple", "--by", "alice@example.org")
+    feeds("node", "set", "news", "access_model=authorize")
+    assert found(feeds, "apple", "--by", "bob@example.org") == [("blog", "blog-1")]
+    assert ("news", "news-1") in found(feeds, "apple")
 
 
 def test_operator_searches_any_node_and_view(feeds: Run) -> None:

@@ -11,7 +11,7 @@ from smartfeeds.cli.common import bare_jid
 from smartfeeds.cli.item_rows import BRIEF, CUT, item_row, newest_items
 from smartfeeds.cli.list_commands import list_options
 from smartfeeds.cli.nodes import all_nodes
-from smartfeeds.cli.offline import act_as, run_offline
+from smartfeeds.cli.offline import actor_of, run_offline
 from smartfeeds.console import print_err
 from smartfeeds.core.view import View, parse_view
 from smartfeeds.errors import FeedError
@@ -26,7 +26,12 @@ MOST: Final = 50  # entries of a search
 @click.command("search")
 @click.argument("text")
 @click.argument("node", required=False)
-@click.option("--by", type=bare_jid, metavar="JID", help="Search what this bare JID may read. Default: what is public.")
+@click.option(
+    "--by",
+    type=bare_jid,
+    metavar="JID",
+    help="Search what this bare JID may read. Default: all feeds that are in public lists.",
+)
 @click.option("--max", "most", type=click.IntRange(1, 10_000), default=MOST, show_default=True, help="The entries.")
 @list_options
 def search_command(
@@ -77,7 +82,7 @@ async def _of_all(
 
     rows: list[dict[str, Any]] = []
     more: list[str] = []
-    request = SearchFeeds(act_as(service, by), service.policy.domain, view)
+    request = SearchFeeds(actor_of(service, by), service.policy.domain, view)
     # The first search begins the filter indexes. No service completes them in the background of a command.
     await ask(service.handle, request, SearchResult)
     for node in await service.read(lambda tx, _context: all_nodes(tx)):

@@ -17,7 +17,7 @@ def _store() -> StoreSide:
 
 
 def _service() -> ServiceSide:
-    from smartfeeds.features.embedding.moderation import MODERATION
+    from smartfeeds.features.embedding.resources import MODERATION
 
     return ServiceSide(resources=(MODERATION,))
 

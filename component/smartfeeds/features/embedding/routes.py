@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from smartfeeds.core.urls import EMBED, GUESTS
 from smartfeeds.features.embedding.files import GET_FRAME_FILE, GET_SCRIPT, SCRIPT, get_file, get_script
 from smartfeeds.features.embedding.frames import SEND_REPLY, SHOW_FRAME, Frames
-from smartfeeds.features.embedding.moderation import DECIDE_GUESTS, SCHEMAS, SHOW_GUESTS, Moderation
+from smartfeeds.features.embedding.moderation import DECIDE_GUESTS, SHOW_GUESTS, Moderation
+from smartfeeds.features.embedding.resources import SCHEMAS
 from smartfeeds.http.side import HttpSide, Route, SiteTools
 
 

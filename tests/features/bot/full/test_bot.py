@@ -74,7 +74,7 @@ async def test_reply_publishes_an_answer(server: TestServer, client: ClientFacto
         reply = f"<reply xmlns='urn:xmpp:reply:0' id='{item.get('id')}' to='{domain}'/>"
 
         assert await ask(bob, domain, "I do", reply, message_id="b1") == "Your answer is published in village."
-        assert (await hear(alice, domain)).startswith("I do\nbob in village")
+        assert (await hear(alice, domain)).startswith("> Who comes?\nI do\nbob in village")
 
 
 def transcript() -> list[tuple[str, str]]:

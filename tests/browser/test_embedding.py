@@ -11,6 +11,7 @@ from playwright.async_api import Browser, FrameLocator, expect
 from smartfeeds.core.token import TokenScope
 from support.bearer import bearer
 from support.browser import Tab, open_tab
+from support.browsing import SESSION_COOKIE, sign_in
 from support.component import ALICE
 from support.prose import author, note
 from support.web import Web
@@ -197,3 +198,36 @@ async def test_page_without_scripts_has_a_link(web: Web, site: Site, embed: Embe
 
     await expect(tab.page.get_by_role("link", name="Comments")).to_be_visible()
     await expect(tab.page.locator("iframe")).to_have_count(0)
+
+
+async def test_guest_replies_in_the_frame_and_the_owner_publishes_it(
+    web: Web, site: Site, embed: Embed, browser: Browser
+) -> None:
+    """The form works in a frame of another origin, without a cookie. The reply comes into the open frame by itself."""
+    await comments(web, site.origin)
+    await web.component.configure(ALICE, "comments", guest_replies="approval")
+    tab = await embed('data-feed="comments" data-in-reply-to="https://blog.example/a-walk"')
+    frame = framed(tab)
+    await frame.get_by_text("Write a reply").click()
+    await tab.page.wait_for_function("messages.length > 1")
+    assert await fits(tab)
+    await frame.get_by_label("Name").fill("Mara <b>")
+    await frame.get_by_label("Your reply").fill("It is as quiet as you say.")
+    assert not await frame.get_by_label("Leave this field empty").is_visible()
+    web.component.clock.advance(60)
+    await frame.get_by_role("button", name="Send").click()
+    await expect(frame.get_by_role("status").filter(has_text="Thank you.")).to_be_visible()
+    await expect(frame.locator("article")).to_have_count(0)
+    assert await tab.page.context.cookies() == []
+
+    owner = await open_tab(browser, web.origin)
+    session = await sign_in(web, ALICE)
+    await owner.page.context.add_cookies([{"name": SESSION_COOKIE, "value": session.text, "url": web.origin}])
+    await owner.go("/guests/comments/")
+    await expect(owner.page.locator("article")).to_contain_text("Mara <b>")
+    await owner.page.get_by_role("button", name="Publish").click()
+    await expect(owner.page.locator("article")).to_have_count(0)
+    owner.check()
+    await expect(frame.locator("article")).to_contain_text("It is as quiet as you say.")
+    await expect(frame.locator(".author")).to_have_text("Mara <b> (guest)")
+    assert (tab.dialogs, tab.complaints, tab.errors) == ([], [], [])

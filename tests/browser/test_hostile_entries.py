@@ -1,5 +1,7 @@
 """Entries of people who mean harm do nothing: no script runs, no other host hears of the reader (SF-053)."""
 
+import re
+from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
@@ -110,7 +112,7 @@ async def test_hostile_entries_do_nothing_when_they_come_live(web: Web, open_pag
 
 
 async def test_pictures_are_links_until_somebody_wants_them(web: Web, open_page: Opener) -> None:
-    """A picture of another host is a link that names it; one that is in the entry is shown."""
+    """A picture of another host is a link through this service; one that is in the entry is shown."""
     dot = "data:image/gif;base64,R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs="
     html = (
         f"<img src='{EVIL}/track.gif?who=you' alt='a cat'><img src='{dot}' alt='dot'>"
@@ -119,11 +121,12 @@ async def test_pictures_are_links_until_somebody_wants_them(web: Web, open_page:
     await web.component.create(ALICE, "notes")
     await web.component.publish(ALICE, "notes", "a", html_entry("Cat", html))
     tab = await open_page("/feeds/notes/")
-    await expect(tab.page.get_by_role("link", name="a cat")).to_have_attribute("href", f"{EVIL}/track.gif?who=you")
+    address = await tab.page.get_by_role("link", name="a cat").get_attribute("href") or ""
+    assert re.fullmatch(rf"/images/[0-9a-f]{{32}}\?url={quote(f'{EVIL}/track.gif?who=you', safe='')}", address)
     assert await tab.page.get_by_alt_text("dot").evaluate("one => one.naturalWidth") == 1
     await expect(tab.page.get_by_role("link", name="[picture]")).to_have_attribute("href", f"{EVIL}/")
     await expect(tab.page.get_by_role("link", name="a cat")).to_have_text("[picture: a cat]")
-    for link in await tab.page.locator("#entries .body a").all():
+    for link in await tab.page.locator("#entries .body a:not(.load)").all():
         assert await link.get_attribute("rel") == "noopener noreferrer nofollow ugc"
     tab.check()
 

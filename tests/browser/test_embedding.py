@@ -129,6 +129,16 @@ async def test_feed_on_another_site_is_sized_and_live(web: Web, site: Site, embe
     assert (tab.dialogs, tab.complaints, tab.errors) == ([], [], [])
 
 
+async def test_entries_are_as_wide_as_the_frame(web: Web, site: Site, embed: Embed) -> None:
+    """The page around the frame decides about its width."""
+    await comments(web, site.origin)
+    await web.component.publish(ALICE, "comments", "a", note("The first comment", author("Ann")))
+    for width in (360, 1280):
+        tab = await embed(viewport={"width": width, "height": 600})
+        box = await framed(tab).locator("article").bounding_box()
+        assert box is not None and width - 60 < box["width"] < width
+
+
 async def test_attributes_choose_view_theme_and_language(web: Web, site: Site, embed: Embed) -> None:
     await comments(web, site.origin)
     reply = '<in-reply-to xmlns="http://purl.org/syndication/thread/1.0" ref="tag:blog.example,2026:1"/>'
@@ -212,7 +222,7 @@ async def test_guest_replies_in_the_frame_and_the_owner_publishes_it(
     await tab.page.wait_for_function("messages.length > 1")
     assert await fits(tab)
     await frame.get_by_label("Name").fill("Mara <b>")
-    await frame.get_by_label("Your reply").fill("It is as quiet as you say.")
+    await frame.get_by_label("Your reply").fill("It is as quiet as you say.\nSee you there.")
     assert not await frame.get_by_label("Leave this field empty").is_visible()
     web.component.clock.advance(60)
     await frame.get_by_role("button", name="Send").click()
@@ -225,6 +235,8 @@ async def test_guest_replies_in_the_frame_and_the_owner_publishes_it(
     await owner.page.context.add_cookies([{"name": SESSION_COOKIE, "value": session.text, "url": web.origin}])
     await owner.go("/guests/comments/")
     await expect(owner.page.locator("article")).to_contain_text("Mara <b>")
+    lines = owner.page.locator("article .body")
+    assert "quiet as you say.\nSee" in await lines.inner_text(), "the owner sees the lines of the guest"
     await owner.page.get_by_role("button", name="Publish").click()
     await expect(owner.page.locator("article")).to_have_count(0)
     owner.check()

@@ -2,6 +2,7 @@
 
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import GUESTS, feed_path
+from smartfeeds.features.embedding.files import frame_file_path
 from smartfeeds.features.embedding.guests import MOST_WAITING
 from smartfeeds.features.embedding.requests import DecideReplies, ListReplies, RepliesDecided, ReplyList
 from smartfeeds.features.pages.frame import frame_of, page_reply
@@ -32,6 +33,7 @@ class Moderation:
                     "embedding/templates/guests.html",
                     title=title_of(answer.node),
                     feed=feed_path(call.name),
+                    style=frame_file_path("frame.css"),
                     here=feed_path(call.name, folder=GUESTS),
                     replies=answer.replies,
                     most=MOST_WAITING,

@@ -117,6 +117,21 @@ async def test_files_of_this_site_are_played_and_shown(notes: Web) -> None:
     assert meta(page)["og:image"] == f"{notes.origin}/files/c.png"
 
 
+@pytest.mark.parametrize(
+    "path", ["/login-basic", "/account", "/files/../login-basic", "/files/a/%2e%2e/%2e%2e/login-basic"]
+)
+@pytest.mark.parametrize("media_type", ["audio/ogg", "video/webm", "image/png"])
+async def test_only_files_of_this_site_are_loaded(notes: Web, path: str, media_type: str) -> None:
+    """A browser would request another path with the cookies of the reader, or ask for a password."""
+    files = f"<link rel='enclosure' href='{notes.origin}{path}' type='{media_type}'/>"
+    await notes.component.publish(ALICE, "notes", "a", html_entry("T", "<p>x</p>", files))
+
+    page = tree(await page_of(notes, "a"))
+
+    loaded = [element.get("src") for tag in ("audio", "video", "img") for element in page.findall(f".//{tag}")]
+    assert [source for source in loaded if path.rpartition("/")[2] in (source or "")] == []
+
+
 async def test_entry_without_title_is_named_by_its_first_words(notes: Web) -> None:
     """The title of the window and the preview have the first words of the text, or the id if there is no text."""
     await notes.component.publish(ALICE, "notes", "a", html_entry("", f"<p>{'word ' * 50}</p>"))

@@ -16,6 +16,7 @@ from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_pat
 from smartfeeds.features.pages.answers import AnswerLink
 from smartfeeds.features.pages.article import article, body_of, may_delete, may_edit, repeats_text
 from smartfeeds.features.pages.frame import Frame
+from smartfeeds.features.pages.images import file_path
 from smartfeeds.features.pages.river_requests import FeedEntry
 from smartfeeds.features.pages.sanitise import WHOLE, link_of
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
@@ -193,7 +194,8 @@ def _files(frame: Frame, entry: Entry, site_url: str) -> list[EntryFile]:
         if link_of(link.href):
             name = link.title or urlsplit(link.href).path.rstrip("/").rpartition("/")[2] or link.href
             kind = link.type.partition("/")[0].lower()
-            is_own = link.href.startswith(f"{site_url}/")
+            # Only files, because browsers would request any other path of this site for the reader, such as a sign-in.
+            is_own = bool(file_path(link.href, site_url))
             picture = "" if is_own or kind != "image" else frame.image(escape(link.href), escape(name), False)
             # The frame escapes nothing, and gets escaped texts.
             files.append(EntryFile(link, name, kind if is_own and kind in _PLAYED else "", Markup(picture)))  # noqa: S704

@@ -164,6 +164,18 @@ async def test_huge_and_broken_bodies_are_refused(guests: Web) -> None:
     assert await listed(guests) == []
 
 
+@pytest.mark.parametrize("target", ["%00", "a%01b", "%EF%BF%BE", "x" * 3_000])
+async def test_target_that_no_entry_can_name_is_refused(guests: Web, target: str) -> None:
+    """The owner could not publish such a reply, and PostgreSQL could not store it."""
+    path = f"{FRAME}?in-reply-to={target}"
+    page = await guests.get(path)
+    if page.status == 200:
+        assert (await send(guests, path=path)).status == 400
+    else:
+        assert page.status == 400
+    assert await listed(guests) == []
+
+
 async def test_user_who_is_signed_in_replies_as_a_guest(guests: Web) -> None:
     """The session does not count: neither its rights, nor its form token."""
     cookie = (await sign_in(guests, ALICE)).cookie

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from smartfeeds.core.access import Access
 from smartfeeds.core.model import Node
 from smartfeeds.core.options import GUESTS_WITH_APPROVAL, NodeKind
+from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import BARE
 from smartfeeds.delivery.sweeps import Sweep
@@ -85,10 +86,8 @@ def submit(tx: WriteTx, context: Context, request: SubmitReply) -> EmptyResult:
     located.check_read()
     if not takes_guests(located.node):
         raise FeedError(Condition.FORBIDDEN, N_("This feed takes no replies from guests."))
-    if len(request.target.encode("utf-8", "surrogatepass")) > MAX_TARGET_BYTES:
-        raise FeedError(
-            Condition.BAD_REQUEST, f"what a reply answers has an address of at most {MAX_TARGET_BYTES} bytes"
-        )
+    if len(request.target.encode("utf-8", "surrogatepass")) > MAX_TARGET_BYTES or not is_xml_text(request.target):
+        raise FeedError(Condition.BAD_REQUEST, N_("This frame answers something that has no valid address."))
     node = lock_located(tx, located)
     if rows.reply(tx, request.reply_id) is not None:
         return EmptyResult()

@@ -210,6 +210,16 @@ async def test_client_that_follows_the_feed_is_enough(wall: Component) -> None:
     assert [body_of(message) for message in messages if "An answer to" in body_of(message)] == []
 
 
+async def test_feed_that_is_followed_but_not_sent_does_not_hide_an_answer(wall: Component) -> None:
+    """Who follows for the pages only, or a part of a feed that may lack the answer, is told of it."""
+    message_id = await question(wall)
+    await wall.subscribe(ALICE, "wall", bare(ALICE), deliver="false")
+    await write(wall, ALICE, "subscribe wall author=carol")
+    await write(wall, BOB, "This", reply_to(message_id), id="a1")
+    (text,) = await received(wall, ALICE)
+    assert text.startswith("An answer to your entry")
+
+
 async def test_nobody_who_never_wrote_to_the_bot_gets_news(wall: Component) -> None:
     """An author who published with a client has not invited the bot."""
     await question(wall)
@@ -236,15 +246,12 @@ async def test_answer_in_a_feed_of_somebody_else_is_no_news(wall: Component) -> 
 
 
 async def test_author_is_not_told_of_own_answers(wall: Component) -> None:
-    await question(wall)
-    await wall.affiliate(CAROL, "wall", ALICE, "publisher")
-    own = entry("And now?", "urn:x")
-    await wall.publish(CAROL, "wall", "c", own)
-    (message,) = await wall.events(bare(BOB))
-    await write(wall, BOB, "post wall Mine", id="b1")
-    await write(wall, ALICE, "subscribe wall")
-    await write(wall, BOB, "One", reply_to(str(message.get("id"))), id="b2")
-    assert await received(wall, BOB) == []
+    message_id = await question(wall)
+    done = await write(wall, ALICE, "And now?", reply_to(message_id), id="a1")
+    assert done == ["Your answer is published in wall."]
+    assert await received(wall, ALICE) == []
+    await write(wall, BOB, "That", reply_to(message_id), id="b1")
+    assert len(await received(wall, ALICE)) == 1  # of the same entry, by somebody else
 
 
 async def test_author_who_lost_access_gets_no_news(wall: Component) -> None:

@@ -13,8 +13,10 @@ from smartfeeds.app.feature import Host
 from smartfeeds.chat.commands import ChatReply, UsageError
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.limits import Rate, RateLimits
-from smartfeeds.core.model import Item, Node, SubscriptionState
+from smartfeeds.core.model import Item, Node, Subscription, SubscriptionState
+from smartfeeds.core.suboptions import CHAT, wants_events
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.view import from_canonical
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.chat import ChatRow
@@ -102,8 +104,9 @@ def find_news(tx: ReadTx, context: Context, *, answered: ItemPlace, reply: ItemP
     """The news of an answer for the author of an entry, None if the author gets none.
 
     The answer must be in the feed of the entry, or in the feed that the entry names for its comments. The author must
-    use the bot, want such messages, and be able to read the answer. An author who follows the feed of the answer, by
-    chat or with a client, gets it anyway.
+    use the bot, want such messages, and be able to read the answer. An author to whom the whole feed of the answer is
+    sent, by chat or to a client, gets it anyway. One who reads the feed on a page only does not, nor perhaps one who
+    follows a part of it.
     """
     node, place = tx.node(answered.node), tx.node(reply.node)
     if node is None or place is None:
@@ -125,9 +128,16 @@ def find_news(tx: ReadTx, context: Context, *, answered: ItemPlace, reply: ItemP
     if any(access.reading_error is not None for access in accesses):
         return None
     subscriptions = tx.subscriptions_on(place.node_no, author.bare_text, now_us=context.now_us)
-    if any(row.state is SubscriptionState.SUBSCRIBED for row in subscriptions):
+    if any(_brings_all(subscription) for subscription in subscriptions):
         return None
     return News(row, item, place, answer)
+
+
+def _brings_all(subscription: Subscription) -> bool:
+    """Whether every new item of the feed is sent to the subscriber."""
+    if subscription.state is not SubscriptionState.SUBSCRIBED or from_canonical(subscription.view).filtered:
+        return False
+    return CHAT in subscription.options or wants_events(subscription.options)
 
 
 async def answers(c: Conversation, rest: str) -> ChatReply:

@@ -377,6 +377,11 @@ CREATE INDEX source_url ON source (url, source_no);
 
 CREATE INDEX source_owner ON source (owner) WHERE owner <> '';
 
+-- All sources of a host, whatever the scheme and the case (features.polling.rows).
+CREATE INDEX source_place ON source (replace(lower(url), 'https://', 'http://'));
+
+CREATE INDEX source_first_place ON source (replace(lower(first_url), 'https://', 'http://'));
+
 -- Entries of sources that have or had an item (core.source_entries): digests of their ids, their links, the item, and a
 -- digest of their content. presence: 1 if a complete feed lacked it once, 2 if the feed has retracted it.
 CREATE TABLE source_entry (

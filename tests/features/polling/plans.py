@@ -21,7 +21,6 @@ FEW = {
 WHOLE = {
     "sources_of_list": "the cost is that of the sources",
     "named_after": "an erasure reads all sources, once",
-    "sources_naming": "the cost is that of the sources, when one is added or looked up by its address",
     "states": "the cost is that of the sources, or of the subscriptions to hubs",
     "pull_back": "the cost is that of the sources, at the start of the service",
     "without_source": "the cost is that of the subscriptions to hubs",

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ from aiohttp import web as aiohttp_web
 
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.polling import follower, rows
+from smartfeeds.features.polling import sources as source_cases
 from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.source import Source, SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
 from smartfeeds.net import addresses
+from smartfeeds.store.base import ReadTx
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB, bare
@@ -353,6 +356,22 @@ async def test_list_is_followed_with_its_folders_and_only_once(web: Web, site: S
     folders = {row["node"]: row["folder"] for row in await alice.follows()}
     assert folders == {"127.0.0.1/feed": "", "127.0.0.1/1": "News", "127.0.0.1/2": "News"}
     assert not {"/1", "/2"} & set(site.paths[: site.paths.index("/1")] if "/1" in site.paths else site.paths)
+
+
+async def test_long_list_looks_its_feeds_up_together(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not each feed in turn, which read the subscriptions of the person for each."""
+    alice, together = await person(web, ALICE), list[int]()
+    read = source_cases.sources_of_feeds
+
+    def count(tx: ReadTx, urls: Collection[str]) -> dict[str, list[Source]]:
+        together.append(len(urls))
+        return read(tx, urls)
+
+    monkeypatch.setattr(source_cases, "sources_of_feeds", count)
+    document = opml(*(f'<outline xmlUrl="https://a.example/{number}"/>' for number in range(60)))
+    got = (await alice.ask("POST", "/following/", document, "text/x-opml")).json
+    assert (len(got["added"]), len(got["refused"])) == (3, 57)
+    assert [count for count in together if count > 1] == [50, 10]
 
 
 @pytest.mark.needs("bot")

@@ -20,6 +20,8 @@ from smartfeeds.features.polling.source import (
 )
 from smartfeeds.features.polling.source_entries import EntryKey, EntryPresence, SourceEntry
 from smartfeeds.store.base import Store, WriteTx
+from smartfeeds.store.sqlite import SqliteStore
+from support.query_plans import plan
 
 T0 = 1_700_000_000_000_000
 
@@ -70,7 +72,8 @@ async def test_sources_are_listed_by_node_and_by_address(store: Store) -> None:
     assert await numbers("sources", one, 1) == [two]
     assert await numbers("sources_of", "news") == [one, two]
     assert await numbers("sources_at", "https://a.example/1") == [one, three]
-    assert await numbers("sources_naming", "a.example/1") == [one, three]
+    assert await numbers("sources_on_hosts", ["a.example"]) == [one, two, three]
+    assert await numbers("sources_on_hosts", ["example", "b.example"]) == []
     listed = await add(store, "planet", "https://b.example/", settings=SourceSettings(list_no=two))
     assert await numbers("sources_of_list", two) == [listed]
     own_list = replace(
@@ -161,3 +164,9 @@ async def test_entries_end_with_their_source_and_the_first_ones_are_trimmed(stor
     assert [entry.item_id for entry in await store.read(lambda tx: source_rows.entries(tx, numbers[0]))] == ["b", "c"]
     assert await store.read(lambda tx: source_rows.has_entries(tx, numbers[0]))
     assert not await store.read(lambda tx: source_rows.has_entries(tx, numbers[1]))
+
+
+async def test_sources_of_a_host_are_found_by_an_index(sqlite: SqliteStore) -> None:
+    """People upload lists of hundreds of addresses. One scan of 20,000 sources takes 92 ms."""
+    steps = await plan(sqlite, lambda tx: source_rows.sources_on_hosts(tx, ["a.example"]))
+    assert "source_place" in steps and "source_first_place" in steps and "SCAN" not in steps

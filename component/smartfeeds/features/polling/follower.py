@@ -5,7 +5,7 @@ The chat, the pages, programs over HTTP and lists that are uploaded use this one
 rights of a person before it requests an address: strangers must not use the service as a fetcher.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -46,6 +46,8 @@ T = TypeVar("T")
 
 LISTS_AT_ONCE: Final = 1  # of one person: each is some thousand small transactions
 LOOKS_AT_ONCE: Final = 2  # of one person, so that nobody takes all of `finding.AT_ONCE`
+# Feeds of a list whose sources one transaction looks up: some 10 ms at 100 sources of each host.
+_LISTED_AT_ONCE: Final = 50
 _REASON_CHARACTERS: Final = 300
 # Its subscribers are told of nothing that the feeds of a list have already.
 _QUIET: Final = SourceSettings(first_told=0)
@@ -197,19 +199,20 @@ class AddressFollower:
         """Returns what is at an address. Raises FeedError: NOT_ACCEPTABLE for a text that is no address of a public
         feed, FORBIDDEN if the service does not have the feed and the actor may not add it."""
         url, without_tls = _typed(request.address)
-        feeds, may_add, own = await self._known(request.actor, url)
-        known = feeds[0]
+        answer = await self._known(request.actor, url, with_own=True)
+        feeds, known = answer.feeds, answer.feeds[0]
         if known.node:
             # The feed is here already, so its server need not be asked.
             seen = SeenFeed(url, known.title, count=known.count, newest_us=known.changed_us, is_read=False)
             look = AddressLook(url, "", (seen,))
-        elif not may_add:
+        elif not answer.may_add:
             raise _not_allowed()
         else:
             by_admin = not request.is_public and await self._is_admin(request.actor)
             look = await self._looked(request.actor, url, without_tls, by_admin=by_admin)
-            feeds, may_add, own = await self._known(request.actor, *(feed.url for feed in look.feeds))
-        return LookedAt(look.url, look.title, tuple(map(FoundFeed, look.feeds, feeds)), own, may_add, self.has_chat)
+            feeds = (await self._known(request.actor, *(feed.url for feed in look.feeds))).feeds
+        pairs = tuple(map(FoundFeed, look.feeds, feeds))
+        return LookedAt(look.url, look.title, pairs, answer.own, answer.may_add, self.has_chat)
 
     async def follow(self, request: FollowAddress) -> AddressFollowed:
         """Follows an address. Raises FeedError as `place` and `begin_following` do."""
@@ -274,7 +277,11 @@ class AddressFollower:
             # First, because it refuses users who may not use the service.
             await self._ask(GetStanding(request.actor, self._domain), Standing)
             listed = await self._tools.aside(read_upload, request.document, MAX_LISTED, party=actor)
-            results = [await self._follow_listed(request, feed) for feed in listed]
+            results = [
+                result
+                for start in range(0, len(listed), _LISTED_AT_ONCE)
+                for result in await self._follow_some(request, listed[start : start + _LISTED_AT_ONCE])
+            ]
         finally:
             self._lists.release(actor)
         return ListFollowedUp(
@@ -283,40 +290,59 @@ class AddressFollower:
             tuple(feed for feed, _is_new in results if not feed.node),
         )
 
-    async def _follow_listed(self, request: FollowList, feed: UploadedFeed) -> tuple[ListedFollow, bool]:
-        """Follows a feed of a list. The second result: it was not followed before."""
-        line = ListedFollow(cut(without_secrets(feed.url), _REASON_CHARACTERS), feed.title, feed.folder)
+    async def _follow_some(
+        self, request: FollowList, listed: Sequence[UploadedFeed]
+    ) -> list[tuple[ListedFollow, bool]]:
+        """Follows feeds of a list, whose sources are looked up together. The results are those of `_follow_listed`."""
+        urls = {feed.url: self._url_of_listed(feed.url) for feed in listed}
+        asked = tuple(filter(None, urls.values()))
         try:
-            node, follows = await self._node_of_listed(request.actor, feed.url)
-            if follows:
-                return line._replace(node=node), False
+            known = await self._known(request.actor, *asked)
+        except FeedError as error:
+            # The rest of the list is tried nevertheless, and the person gets a report.
+            return [(_refused(_line(feed), error), False) for feed in listed]
+        feeds = dict(zip(asked, known.feeds, strict=True))
+        return [
+            await self._follow_listed(request, feed, urls[feed.url], feeds.get(urls[feed.url]), may_add=known.may_add)
+            for feed in listed
+        ]
+
+    async def _follow_listed(
+        self, request: FollowList, feed: UploadedFeed, url: str, known: KnownFeed | None, *, may_add: bool
+    ) -> tuple[ListedFollow, bool]:
+        """Follows a feed of a list. The second result: it was not followed before."""
+        line = _line(feed)
+        try:
+            if known is not None and known.follows:
+                return line._replace(node=known.node), False
+            node = await self._node_of_listed(request.actor, feed.url, url, known, may_add=may_add)
             begun = await self._begin(request.actor, node, request.tell, feed.folder)
         except FeedError as error:
-            # Most lines of a long list have this reason.
-            is_over = error.condition is Condition.POLICY_VIOLATION
-            reason = _TOO_MANY if is_over else error.text or error.condition.value
-            return line._replace(reason=cut(reason, _REASON_CHARACTERS)), False
+            return _refused(line, error), False
         return line._replace(node=node), begun.is_new
 
-    async def _node_of_listed(self, actor: Jid, text: str) -> tuple[str, bool]:
-        """The node of a feed of a list, and whether the actor follows it. Raises FeedError."""
+    def _url_of_listed(self, text: str) -> str:
+        """The address of a feed of another server in a list, "" for what is none."""
+        url = "" if is_own(text, self._own_url) else read_address(text)
+        return "" if "@" in url.partition("://")[2].partition("/")[0] else url
+
+    async def _node_of_listed(self, actor: Jid, text: str, url: str, known: KnownFeed | None, *, may_add: bool) -> str:
+        """The node of a feed of a list, which is added if the service does not have it. Raises FeedError."""
         if is_own(text, self._own_url):
             # A list of this service, such as an export of what the person follows.
             names = own_nodes(text, self._domain, self._own_url)
             if not names:
                 raise FeedError(Condition.NOT_ACCEPTABLE, "the address is one of this service, and no feed")
-            return await self._host.service.read(lambda tx, _: next(filter(tx.node, names), names[0])), False
-        url = read_address(text)
-        if not url or "@" in url.partition("://")[2].partition("/")[0]:
+            return await self._host.service.read(lambda tx, _: next(filter(tx.node, names), names[0]))
+        if known is None:
             raise FeedError(Condition.NOT_ACCEPTABLE, _NO_ADDRESS)
-        (known,), may_add, _own = await self._known(actor, url)
         if known.node:
-            return known.node, known.follows
+            return known.node
         if not may_add:
             raise _not_allowed()
         source = await self._add(actor, url, "", _QUIET)
         assert source is not None  # only a node with a name can have the feed already
-        return source.node, False
+        return source.node
 
     async def _looked(
         self, actor: Jid, url: str, without_tls: str, *, by_admin: bool, most: int = MOST_FEEDS
@@ -354,9 +380,8 @@ class AddressFollower:
 
         return await self._host.service.read(read, turn=actor.bare_text)
 
-    async def _known(self, actor: Jid, *urls: str) -> tuple[tuple[KnownFeed, ...], bool, tuple[OwnNode, ...]]:
-        known = await self._ask(GetKnownFeeds(actor, self._domain, urls), KnownFeeds)
-        return known.feeds, known.may_add, known.own
+    async def _known(self, actor: Jid, *urls: str, with_own: bool = False) -> KnownFeeds:
+        return await self._ask(GetKnownFeeds(actor, self._domain, urls, with_own), KnownFeeds)
 
     async def _known_node(self, actor: Jid, url: str, *, is_public: bool) -> str:
         """Returns the node that has a feed already: one that everybody may read, or also one that the actor follows.
@@ -365,8 +390,9 @@ class AddressFollower:
         """
         if is_public:
             return (await self._ask(FindSourceNode(actor, self._domain, url), SourceNode)).node
-        (known,), may_add, _own = await self._known(actor, url)
-        if not known.node and not may_add:
+        answer = await self._known(actor, url)
+        (known,) = answer.feeds
+        if not known.node and not answer.may_add:
             raise _not_allowed()
         return known.node
 
@@ -410,6 +436,17 @@ def _typed(text: str) -> tuple[str, str]:
         raise FeedError(Condition.NOT_ACCEPTABLE, _NO_ADDRESS)
     is_assumed = url.startswith("https:") and not any(scheme in text.lower() for scheme in _SECURE)
     return url, f"http{url.removeprefix('https')}" if is_assumed else ""
+
+
+def _line(feed: UploadedFeed) -> ListedFollow:
+    return ListedFollow(cut(without_secrets(feed.url), _REASON_CHARACTERS), feed.title, feed.folder)
+
+
+def _refused(line: ListedFollow, error: FeedError) -> ListedFollow:
+    # Most lines of a long list have this reason.
+    is_over = error.condition is Condition.POLICY_VIOLATION
+    reason = _TOO_MANY if is_over else error.text or error.condition.value
+    return line._replace(reason=cut(reason, _REASON_CHARACTERS))
 
 
 def _not_allowed() -> FeedError:

@@ -63,9 +63,10 @@ class OwnNode:
 
 @dataclass(frozen=True, slots=True)
 class GetKnownFeeds(Request):
-    """Asks what the service knows of the feeds at these addresses."""
+    """Asks what the service knows of the feeds at these addresses. `with_own`: also for the nodes of the actor."""
 
     urls: tuple[str, ...]
+    with_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ class KnownFeed:
 
 @dataclass(frozen=True, slots=True)
 class KnownFeeds(Answer):
-    """The feeds in the order of the request. `may_add`: the actor may add feeds to the service. `own` are its nodes."""
+    """The feeds in the order of the request. `may_add`: the actor may add feeds to the service. `own` are its nodes
+    if the request asked for them."""
 
     feeds: tuple[KnownFeed, ...]
     may_add: bool
@@ -168,22 +170,25 @@ def tell_of(row: Subscription) -> Tell:
 
 
 def get_known_feeds(tx: ReadTx, context: Context, request: GetKnownFeeds) -> KnownFeeds:
-    """The feeds at these addresses. The cost of each grows with the number of sources."""
+    """The feeds at these addresses. The cost grows with the sources of their hosts, and with the subscriptions of the
+    actor."""
     bare = request.actor.bare_text
     followed = {row.node_no for _node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us)}
-    feeds = tuple(_known(tx, context, request.actor, url, followed) for url in request.urls)
-    owned = tx.affiliations_of(bare, KeyRange(MOST_OWN_NODES), kind=Affiliation.OWNER)
+    by_url = sources.sources_of_feeds(tx, request.urls)
+    feeds = tuple(_known(tx, context, request.actor, by_url[url], followed) for url in request.urls)
+    most = KeyRange(MOST_OWN_NODES)
+    owned = tx.affiliations_of(bare, most, kind=Affiliation.OWNER) if request.with_own else ()
     own = tuple(OwnNode(node.name, node.options.title) for node, _ in owned if node.kind is NodeKind.FEED)
     return KnownFeeds(feeds, may_create(context, request.actor), own)
 
 
-def _known(tx: ReadTx, context: Context, actor: Jid, url: str, followed: set[int]) -> KnownFeed:
+def _known(tx: ReadTx, context: Context, actor: Jid, rows: list[Source], followed: set[int]) -> KnownFeed:
     node = None
-    for source in sources.sources_of_feed(tx, url) if url else ():
+    for source in rows:
         filled = tx.node(source.node)
         if filled is not None and filled.node_no in followed and not source.settings.only:
             node = filled
-    node = node or open_node_of(tx, url)
+    node = node or open_node_of(tx, rows)
     if node is None or recipient_access(tx, context, node, actor).reading_error is not None:
         return KnownFeed()
     changed_us = node.last_modified_us if node.last_modified_us >= 0 else None

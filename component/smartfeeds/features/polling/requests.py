@@ -1,6 +1,6 @@
 """Administration of sources by requests: owners manage those of their nodes, admins all (SRC-083, SRC-084)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -144,7 +144,7 @@ def find_source_node(tx: ReadTx, context: Context, request: FindSourceNode) -> S
     Raises FeedError(FORBIDDEN) if there is none and the actor may not create a node for it. So the service requests no
     address for a stranger (SRC-084).
     """
-    node = open_node_of(tx, request.url)
+    node = open_node_of(tx, sources.sources_of_feed(tx, request.url))
     if node is not None:
         return SourceNode(node.name)
     if not may_create(context, request.actor):
@@ -152,9 +152,9 @@ def find_source_node(tx: ReadTx, context: Context, request: FindSourceNode) -> S
     return SourceNode("")
 
 
-def open_node_of(tx: ReadTx, url: str) -> Node | None:
-    """Returns the oldest open node that has the whole feed at an address."""
-    for source in sources.sources_of_feed(tx, url):
+def open_node_of(tx: ReadTx, rows: Iterable[Source]) -> Node | None:
+    """Returns the first open node that has the whole feed of one of these sources."""
+    for source in rows:
         node = tx.node(source.node)
         is_whole = not source.settings.only and not source.settings.user
         if is_whole and node is not None and node.options.access_model is AccessModel.OPEN:

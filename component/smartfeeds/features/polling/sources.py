@@ -3,7 +3,7 @@
 The store contains the sources, so that a running service and the command line see the same ones.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -87,16 +87,19 @@ def _has_items_of(tx: ReadTx, node: Node, source: Source) -> bool:
 
 
 def sources_of_feed(tx: ReadTx, url: str) -> list[Source]:
-    """The sources that were added under an address or request it now, however it is spelled, by number.
-
-    The cost grows with the number of sources.
-    """
-    rows = {row.source_no: row for host in host_spellings(url) for row in source_rows.sources_naming(tx, host)}
-    return [row for _, row in sorted(rows.items()) if _is_at(row, url)]
+    """The sources that were added under an address or request it now, however it is spelled, by number."""
+    return sources_of_feeds(tx, (url,))[url]
 
 
-def _is_at(source: Source, url: str) -> bool:
-    return address_key(url) in (address_key(source.first_url), address_key(source.url))
+def sources_of_feeds(tx: ReadTx, urls: Collection[str]) -> dict[str, list[Source]]:
+    """The sources of each address, as `sources_of_feed`. The cost grows with the sources of the hosts, and each host is
+    read once."""
+    hosts = {spelling for url in urls for spelling in host_spellings(url)}
+    by_key: dict[str, list[Source]] = {}
+    for row in source_rows.sources_on_hosts(tx, hosts):
+        for key in {address_key(row.first_url), address_key(row.url)}:
+            by_key.setdefault(key, []).append(row)
+    return {url: by_key.get(address_key(url), []) for url in urls}
 
 
 def find_source(tx: ReadTx, context: Context, text: str, node: str | None = None, own_url: str = "") -> Source:

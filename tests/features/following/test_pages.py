@@ -302,6 +302,19 @@ async def test_upload_that_is_no_list_is_refused(alice: SignedIn, document: byte
     assert (await upload(alice, document)).status == status
 
 
+async def test_form_with_two_files_is_refused(alice: SignedIn) -> None:
+    """Two documents one after the other are none. Nothing of either is followed."""
+    document = b'<opml version="2.0"><body><outline text="A" xmlUrl="https://a.example/feed"/></body></opml>'
+    body, kind = parts(alice.csrf, document)
+    start = body.index(b"--b\r\nContent-Disposition: form-data; name=\"list\"")
+    sent = {"Cookie": alice.cookie, "Sec_Fetch_Site": "same-origin", "Content_Type": kind}
+    for second in (document, b""):
+        both = body.removesuffix(b"--b--\r\n") + body[start:].replace(document, second)
+        got = await alice.web.ask("POST", "/follow/list", both, "text/html", **sent)
+        assert got.status == 400 and "two files" in got.text, got.text
+    assert await alice.web.component.app.service.store.read(lambda tx: rows.sources(tx, 0, 9)) == []
+
+
 async def test_long_list_has_pages(alice: SignedIn) -> None:
     for number in range(51):
         await alice.web.component.create(BOB, f"feed{number:02}")

@@ -361,6 +361,16 @@ def _own_subscription(
     return located.node, subscription
 
 
+def check_quotas(tx: WriteTx, context: Context, actor: Jid, name: str) -> None:
+    """Checks whether a user may subscribe to a node now, for what is stored before the subscription. Raises FeedError
+    as `subscribe` does."""
+    located = locate_for(tx, context, name, actor)
+    if tx.subscription(located.node.node_no, actor.bare_text, located.view_text, now_us=context.now_us) is not None:
+        return
+    if (error := _quota_error(tx, context, actor, located)) is not None:
+        raise error
+
+
 def _quota_error(tx: WriteTx, context: Context, actor: Jid, located: LocatedNode) -> FeedError | None:
     """Returns the error for a further subscription of the user to the view; None if it is within the quotas."""
     bare = actor.bare_text

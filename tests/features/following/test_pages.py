@@ -306,7 +306,7 @@ async def test_form_with_two_files_is_refused(alice: SignedIn) -> None:
     """Two documents one after the other are none. Nothing of either is followed."""
     document = b'<opml version="2.0"><body><outline text="A" xmlUrl="https://a.example/feed"/></body></opml>'
     body, kind = parts(alice.csrf, document)
-    start = body.index(b"--b\r\nContent-Disposition: form-data; name=\"list\"")
+    start = body.index(b'--b\r\nContent-Disposition: form-data; name="list"')
     sent = {"Cookie": alice.cookie, "Sec_Fetch_Site": "same-origin", "Content_Type": kind}
     for second in (document, b""):
         both = body.removesuffix(b"--b--\r\n") + body[start:].replace(document, second)

@@ -215,6 +215,28 @@ async def test_closed_node_that_has_the_feed_is_not_named(web: Web, site: Site) 
     assert "closed" not in shown or shown["closed"] == ("closed", [])
 
 
+@pytest.mark.parametrize("limit", ["subscriptions_per_jid", "subscriptions_per_domain"])
+async def test_feed_that_a_quota_refuses_leaves_nothing(
+    start_web: Any, site: Site, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """[SRC-084] Neither a node nor a source that is polled and counts, also by a list; what was there before stays."""
+    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+    web = await start_web(limits={limit: 1})
+    alice = await person(web, ALICE)
+    await web.component.create(ALICE, "mine")
+    assert (await alice.follow(site.url("/feed"))).status == 201
+    site.pages["/other"] = atom("one", feed="Other")
+    for chosen in ({}, {"node": "mine"}, {"node": "new"}):
+        refused = await alice.follow(site.url("/other"), **chosen)
+        assert (refused.status, "subscriptions" in refused.json["detail"]) == (429, True), refused.text
+    document = opml(f'<outline xmlUrl="{site.url("/third")}"/>')
+    assert len((await alice.ask("POST", "/following/", document, "text/x-opml")).json["refused"]) == 1
+    assert [row.url for row in await sources(web)] == [site.url("/feed")]
+    names = ["mine", "new", "127.0.0.1/feed", "127.0.0.1/other", "127.0.0.1/third"]
+    nodes = await web.component.app.service.store.read(lambda tx: [tx.node(name) is not None for name in names])
+    assert nodes == [True, False, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("address", "status", "word"),
     [

@@ -56,7 +56,7 @@ async def follow(c: Chat, rest: str) -> ChatReply:
         # In a room the node belongs to the author of the message, and the room is the subscriber.
         author, address = c.by_author().actor, words[0].rstrip(_SENTENCE_ENDS)
         # The occupants would see what a private network has.
-        placed = await c.part(AddressFollower).place(author, address, name, is_public=c.in_room)
+        placed = await c.part(AddressFollower).place(author, address, name, is_public=c.in_room, subscriber=c.actor)
     except NoFeedError as error:
         reason = c.texts.message(error.text)
         raise RefusalError(

@@ -223,14 +223,21 @@ class AddressFollower:
         return AddressFollowed(placed.node, title, placed.url, begun.is_new, begun.pending, placed.seen)
 
     async def place(
-        self, actor: Jid, address: str, name: str, *, prefers_known: bool = True, is_public: bool = False
+        self,
+        actor: Jid,
+        address: str,
+        name: str,
+        *,
+        prefers_known: bool = True,
+        is_public: bool = False,
+        subscriber: Jid | None = None,
     ) -> PlacedFeed:
         """Returns the node of the feed at an address, and adds the source if the service does not have it.
 
         `name` is that of the node. With `prefers_known` an open node that has the feed already is taken in its place.
-        `is_public` is that of `LookAt`.
+        `is_public` is that of `LookAt`. `subscriber` is who subscribes next, the actor if it is None.
         Raises NoFeedError, and FeedError: FORBIDDEN if the actor may not add feeds, CONFLICT if the name belongs to
-        another user, POLICY_VIOLATION if the actor has too many.
+        another user, POLICY_VIOLATION if the actor has too many, TOO_MANY_SUBSCRIPTIONS if the subscriber has.
         """
         url, without_tls = _typed(address)
         if prefers_known and (node := await self._known_node(actor, url, is_public=is_public)):
@@ -244,7 +251,7 @@ class AddressFollower:
             raise NoFeedError(feed)
         if prefers_known and (node := await self._known_node(actor, feed.url, is_public=is_public)):
             return PlacedFeed(node, feed.url, feed)
-        source = await self._add(actor, feed.url, name, NO_SETTINGS)
+        source = await self._add(actor, feed.url, name, NO_SETTINGS, (subscriber or actor).bare)
         if source is None:
             return PlacedFeed(name, feed.url, feed)
         # Before the subscription, so that the person does not get the entries that the feed has already.
@@ -340,7 +347,7 @@ class AddressFollower:
             return known.node
         if not may_add:
             raise _not_allowed()
-        source = await self._add(actor, url, "", _QUIET)
+        source = await self._add(actor, url, "", _QUIET, actor.bare)
         assert source is not None  # only a node with a name can have the feed already
         return source.node
 
@@ -359,9 +366,11 @@ class AddressFollower:
             self._looks.release(actor.bare_text)
         return look
 
-    async def _add(self, actor: Jid, url: str, name: str, settings: SourceSettings) -> Source | None:
+    async def _add(self, actor: Jid, url: str, name: str, settings: SourceSettings, subscriber: Jid) -> Source | None:
         """Adds a source. None: the node has it already. Raises FeedError."""
-        request = AddSource(actor, self._domain, name, url=url, settings=settings, may_create=True)
+        request = AddSource(
+            actor, self._domain, name, url=url, settings=settings, may_create=True, subscriber=subscriber
+        )
         try:
             return (await self._ask(request, SourceShown)).source
         except FeedError as error:

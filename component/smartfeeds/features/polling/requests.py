@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Affiliation, Node
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, ConfigError, FeedError
@@ -20,6 +21,7 @@ from smartfeeds.service.paged_lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, NodeRequest, Request
 from smartfeeds.service.resources import ListAnswer, ListRequest
 from smartfeeds.service.standing import manages
+from smartfeeds.service.subscriptions import check_quotas
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -39,11 +41,13 @@ class SourceStatus(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class AddSource(NodeRequest):
     """Adds a source to a node. Only admins may choose settings that concern the network of the service. With
-    `may_create` a missing node is created for the actor; without a name it is a node of this feed alone."""
+    `may_create` a missing node is created for the actor; without a name it is a node of this feed alone. `subscriber`
+    is who subscribes to the node next: if quotas forbid that, neither node nor source remain."""
 
     url: str = ""
     settings: SourceSettings = NO_SETTINGS
     may_create: bool = False
+    subscriber: Jid | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ def add_source(tx: WriteTx, context: Context, request: AddSource) -> SourceShown
     """Adds a source to a node of the actor.
 
     Raises FeedError: FORBIDDEN unless the actor manages the node, NOT_ACCEPTABLE if the source is refused,
-    POLICY_VIOLATION if the actor has too many, and the errors of `nodes.add_node`.
+    POLICY_VIOLATION if the actor has too many, and the errors of `nodes.add_node` and `subscriptions.check_quotas`.
     """
     by_admin = is_admin(context.policy, request.actor)
     node = request.node or ""
@@ -127,6 +131,8 @@ def add_source(tx: WriteTx, context: Context, request: AddSource) -> SourceShown
         add_node(tx, context, request.actor, node, None)
     if not manages(tx, context, request.actor, tx.node(node)):
         raise FeedError(Condition.FORBIDDEN, f"only owners of the node {node} may add sources to it")
+    if request.subscriber is not None:
+        check_quotas(tx, context, request.subscriber, node)
     settings = request.settings
     if not by_admin and (settings.allow_private or settings.publisher):
         raise FeedError(Condition.FORBIDDEN, "only admins may choose the publisher or allow private networks")

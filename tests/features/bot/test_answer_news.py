@@ -76,6 +76,39 @@ async def test_answer_to_a_message_that_was_not_sent_has_a_quotation_only(wall: 
     assert (body_of(message).split("\n")[0], message.find(REPLY)) == ("> What now?", None)
 
 
+@pytest.mark.parametrize("case", ["list", "filter", "later edit", "single"])
+async def test_answer_names_only_messages_that_were_sent(wall: Component, case: str) -> None:
+    """[XEP-0461 3] An item of a list has no message of its own, and a filter leaves items out."""
+    await question(wall)
+    if case == "filter":
+        await write(wall, BOB, "unsubscribe wall")
+        await write(wall, BOB, "subscribe wall author=carol")
+        await write(wall, ALICE, "post wall Asked", id="q2")
+    elif case == "list":
+        await write(wall, BOB, "digest daily 8:00")
+        for number in range(4):
+            await write(wall, ALICE, f"post wall Asked {number}", id=f"q{number}")
+        await write(wall, BOB, "digest off")
+        (text,) = await received(wall, BOB)
+        assert "- Asked 0" in text
+    else:
+        await write(wall, ALICE, "post wall Asked", id="q2")
+        assert len(await received(wall, BOB)) == 1
+    asked = (await wall.item_ids(ALICE, "wall"))[-1]
+    if case == "later edit":
+        await write(wall, BOB, "quiet 0-23:59 UTC")
+    author = f"<author><name>carol</name><uri>xmpp:{bare(CAROL)}</uri></author>"
+    answer = entry("This", "urn:x", f"xmpp:{DOMAIN}?;node=wall;item={asked}")
+    await wall.publish(CAROL, "wall", "a", answer.replace("</entry>", f"{author}</entry>"))
+    if case == "later edit":
+        await write(wall, ALICE, "edit wall Asked again")
+        await write(wall, BOB, "quiet off")
+    message = (await wall.events(bare(BOB)))[0]
+    assert body_of(message).startswith("> Asked")
+    reply = message.find(REPLY)
+    assert (reply is not None) == (case == "single")
+
+
 async def test_message_shows_nothing_of_a_closed_feed(wall: Component) -> None:
     await question(wall)
     await wall.create(CAROL, "secret", access_model="whitelist")

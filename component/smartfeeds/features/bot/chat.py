@@ -25,13 +25,18 @@ class Digest:
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
     """The settings of a person or a room. `language` is empty until one is known; `zone` is a name of the IANA list.
-    `answers`: the person hears of answers to own entries."""
+    `answers`: the person hears of answers to own entries.
+
+    `joined_us` is the latest time of change of the items that were sent to the person as lists. Items that changed
+    later were sent as messages of their own.
+    """
 
     language: str = ""
     zone: str = "UTC"
     quiet: QuietHours | None = None
     digest: Digest | None = None
     answers: bool = True
+    joined_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,4 +63,5 @@ def load_chat_settings(text: str) -> ChatSettings:
         QuietHours(**quiet) if quiet else None,
         Digest(**digest) if digest else None,
         bool(values.get("answers", True)),  # an older version has stored none
+        int(values.get("joined_us", 0)),
     )

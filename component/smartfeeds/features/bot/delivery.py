@@ -123,7 +123,8 @@ class ChatBatch:
     """The next items for a recipient, between the mark `start` and the position `end`.
 
     `sent` is how they are sent, and `repeated` says that they may have been sent before. `answered` are the items that
-    they answer, of those that the recipient may read. Items that changed after `since_us` were sent before, or are now.
+    they answer, of those that the recipient may read. `singles` are the numbers of those items of the node that were
+    sent to the recipient as messages of their own.
     """
 
     node: Node
@@ -135,7 +136,7 @@ class ChatBatch:
     sent: SentBatch
     repeated: bool = False
     answered: AnsweredItems = field(default_factory=dict)
-    since_us: int = 0
+    singles: frozenset[int] = frozenset()
 
 
 def read_batch(
@@ -162,21 +163,33 @@ def read_batch(
     news = [item for item in changes.items if not any(first <= item.modified_us <= last for first, last in quiet)]
     note_damaged(context, node, news)
     items = tuple(item for item in news if _is_sent(tx, node, item, jid, rows))
-    chat = chat_rows.chat(tx, consumer.target) or ChatRow(consumer.target)
-    since_us = min((row.since_us for row in rows), default=0)
+    known = chat_rows.chat(tx, consumer.target)
+    chat = known or ChatRow(consumer.target)
+
+    def was_single(item: Item) -> bool:
+        # Nothing records the lists that a recipient without settings was sent.
+        if known is None or item.modified_us <= known.settings.joined_us:
+            return False
+        return not any(first <= item.modified_us <= last for first, last in quiet) and _is_sent(
+            tx, node, item, jid, rows
+        )
+
+    def make(items: tuple[Item, ...], end: ConsumerPosition, more: bool, sent: SentBatch, repeated: bool) -> ChatBatch:
+        answered = find_answered(tx, context, jid, [(node, item) for item in items], base_url)
+        here = {value.item.item_no: value.item for value in answered.values() if value.node.node_no == node.node_no}
+        singles = frozenset(item_no for item_no, item in here.items() if was_single(item))
+        return ChatBatch(node, chat, items, start, end, more, sent, repeated, answered, singles)
+
     # Items of a batch that was sent without a known outcome keep its form and its ids, so that clients recognise them.
     # Items edited since then have a later key: they come with the next batch.
     former = tx.batch(consumer)
     repeated = tuple(item for item in items if former is not None and item.modified_us <= former.end_us)
     if former is not None and repeated:
         end = ConsumerPosition({view.order: mark_at(tx, node.node_no, view.order, repeated[-1])})
-        answered = find_answered(tx, context, jid, [(node, item) for item in repeated], base_url)
-        return ChatBatch(node, chat, repeated, start, end, True, former, True, answered, since_us)
+        return make(repeated, end, True, former, True)
     end_us = changes.end.marks[view.order].key_us if changes.items else start.key_us
     joined = len(items) > SINGLE or chat.settings.digest is not None
-    answered = find_answered(tx, context, jid, [(node, item) for item in items], base_url)
-    sent = SentBatch(end_us, joined)
-    return ChatBatch(node, chat, items, start, changes.end, changes.more, sent, False, answered, since_us)
+    return make(items, changes.end, changes.more, SentBatch(end_us, joined), False)
 
 
 def _store_batch(tx: WriteTx, _context: Context, consumer: Consumer, batch: ChatBatch) -> None:
@@ -185,6 +198,9 @@ def _store_batch(tx: WriteTx, _context: Context, consumer: Consumer, batch: Chat
     if tx.mark(consumer.node_no, Order.MODIFIED, consumer.name) is not None:
         tx.set_mark(consumer.node_no, Order.MODIFIED, consumer.name, batch.start)
         tx.put_batch(consumer, batch.sent)
+        known = chat_rows.chat(tx, consumer.target) if batch.sent.joined else None
+        if known is not None and known.settings.joined_us < batch.sent.end_us:
+            chat_rows.put(tx, replace(known, settings=replace(known.settings, joined_us=batch.sent.end_us)))
 
 
 def _may_read(tx: ReadTx, context: Context, node: Node, jid: Jid, row: Subscription) -> bool:
@@ -357,12 +373,9 @@ class ChatSender:
             return chat
         quotation = quotation_of(title_of_item(answered.item))
         chat = replace(chat, text=quotation + body)
-        # A room gives messages ids of its own, and the recipient was sent neither own items nor those of other feeds.
-        was_sent = (
-            answered.node.node_no == node.node_no
-            and answered.item.modified_us > batch.since_us
-            and answered.item.publisher != jid
-        )
-        if batch.row.room or not was_sent:
+        # A room gives messages ids of its own. An item that was edited after its answer comes behind it.
+        places = [(each.modified_us, each.item_no) for each in (answered.item, item)]
+        is_here = answered.node.node_no == node.node_no and answered.item.item_no in batch.singles
+        if batch.row.room or not is_here or places[0] > places[1]:
             return chat
         return replace(chat, answers=item_message_id(node, answered.item), quoted=len(quotation))

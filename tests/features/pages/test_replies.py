@@ -1,6 +1,7 @@
 """Answers on pages: what an entry answers, the answers to it, and what readers without rights learn of both."""
 
 import asyncio
+from dataclasses import replace
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
@@ -8,7 +9,9 @@ import pytest
 from lxml import etree, html
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Slice
 from smartfeeds.core.token import TokenScope
+from smartfeeds.core.view import View
 from smartfeeds.errors import FeedError
 from smartfeeds.features.pages import reply_requests
 from smartfeeds.features.pages.reply_requests import GetReplyContext, ReplyPlace, parse_reply_place
@@ -195,9 +198,14 @@ async def test_entries_that_answer_each_other_have_finite_pages(notes: Web) -> N
         assert thread(await entry(notes, "notes", name)) == [f"Entry {answer}"]
 
 
-async def test_replies_come_in_pages(notes: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cut", ["number", "bytes"])
+async def test_replies_come_in_pages(notes: Web, monkeypatch: pytest.MonkeyPatch, cut: str) -> None:
     """Each answer once, also those with equal keys."""
-    monkeypatch.setattr(reply_requests, "REPLIES", 3)
+    service = notes.component.app.service
+    if cut == "number":
+        monkeypatch.setattr(reply_requests, "REPLIES", 3)
+    else:
+        monkeypatch.setattr(service, "policy", replace(service.policy, page_bytes=1_000))
     await publish(notes, "notes", "q", post("What now?", "tag:x,2026:q"))
     for number in range(10):
         await publish(notes, "notes", f"a{number}", reply(f"Answer {number}", "tag:x,2026:q"))
@@ -208,6 +216,7 @@ async def test_replies_come_in_pages(notes: Web, monkeypatch: pytest.MonkeyPatch
         assert page.xpath("string(//section[@class='thread']/h2)") == "10 replies"
         assert bool(page.xpath("//a[text()='First replies']")) is bool(query)
         titles += thread(page)
+        assert len(thread(page)) < 6
         following = page.xpath("//section[@class='thread']/p/a[starts-with(., 'More replies')]/@href")
         if not following:
             break
@@ -216,7 +225,9 @@ async def test_replies_come_in_pages(notes: Web, monkeypatch: pytest.MonkeyPatch
     assert page.xpath("//link[@rel='canonical']/@href") == [f"{notes.origin}/entries/notes/q"]
 
 
-@pytest.mark.parametrize("text", ["x", "_", "2026_1_1", "2026-01-01T00:00:00Z_1000", "2026-01-01T00:00:00Z_١"])
+@pytest.mark.parametrize(
+    "text", ["x", "_", "2026_x_1", "2026_1", "2026_2_1", "2026_1_1000000000000000000", "2026_1_١", "9" * 40 + "_1_1"]
+)
 async def test_place_that_is_none_is_rejected(notes: Web, text: str) -> None:
     await publish(notes, "notes", "q", post("What now?"))
     got = await notes.get(f"/entries/notes/q?replies={quote(text)}", HTML)
@@ -226,8 +237,36 @@ async def test_place_that_is_none_is_rejected(notes: Web, text: str) -> None:
 
 
 def test_place_is_written_as_it_is_read() -> None:
-    place = ReplyPlace(1_767_225_600_000_001, 3)
+    place = ReplyPlace(1_767_225_600_000_001, 1, 3)
     assert parse_reply_place(str(place)) == place
+
+
+@pytest.mark.parametrize("place", ["1_0_0", "1_1_999999999999999999"])
+async def test_page_behind_any_place_reads_no_more_than_a_page(
+    notes: Web, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Anybody may choose the place."""
+    await notes.component.create(ALICE, "notes/comments", publish_model="open")
+    await publish(notes, "notes", "q", post("What now?", "tag:x,2026:q", commented("notes/comments")))
+    await publish(notes, "notes/comments", "1", reply("First", "tag:x,2026:q"), BOB)
+    await publish(notes, "notes", "2", reply("Second", "tag:x,2026:q"))
+    await entry(notes, "notes", "q")
+    await notes.component.index()
+    limits: list[int] = []
+
+    def noted(view: View, limit: int, after: Edge | None = None, **rest: bool) -> Slice:
+        limits.append(limit)
+        return Slice(view, limit, after, **rest)
+
+    monkeypatch.setattr(reply_requests, "Slice", noted)
+    assert thread(await entry(notes, "notes", "q", f"?replies={quote(place)}")) == ["First", "Second"]
+    assert limits == [reply_requests.REPLIES + 2] * 2
+
+
+def test_place_between_the_comments_and_the_feed() -> None:
+    """Of answers with one key, those among the comments come first."""
+    assert [ReplyPlace(5, 0, 7).edge(in_feed) for in_feed in (0, 1)] == [Edge(5, 7), Edge(5, -1)]
+    assert [ReplyPlace(5, 1, 7).edge(in_feed) for in_feed in (0, 1)] == [Edge(5, MAX_ITEM_NO), Edge(5, 7)]
 
 
 async def test_new_reply_is_shown_at_once_and_changes_the_tag(notes: Web) -> None:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -35,18 +34,25 @@ NEWEST = 50  # items of a feed without an index that are looked at for answers
 COMMENTS = "urn:xmpp:microblog:0:comments/"  # begins the names of nodes for the comments of one entry (XEP-0277 3.2)
 _FILTER = "in-reply-to"
 _MARK = b"in-reply-to"
-# The answers in front of a place with the same key are read again, so their number is bounded.
-_PLACE = re.compile(r"([0-9A-Za-z:.\-]{1,40})_([0-9]{1,3})", re.ASCII)
+_PLACE = re.compile(r"([0-9A-Za-z:.\-]{1,40})_([01])_([0-9]{1,18})", re.ASCII)
 
 
 class ReplyPlace(NamedTuple):
-    """The place behind an answer: its created key, and how many answers with this key are before the place."""
+    """The place behind an answer: its created key, whether it is in the feed of the entry (1) or among the comments
+    (0), and its number. Answers are in this order."""
 
     created_us: int
-    offset: int
+    in_feed: int
+    item_no: int
 
     def __str__(self) -> str:
-        return f"{format_t(self.created_us)}_{self.offset}"
+        return f"{format_t(self.created_us)}_{self.in_feed}_{self.item_no}"
+
+    def edge(self, in_feed: int) -> Edge:
+        """The same place among the answers of the feed or of the comments."""
+        if in_feed == self.in_feed:
+            return Edge(self.created_us, self.item_no)
+        return Edge(self.created_us, MAX_ITEM_NO if in_feed < self.in_feed else -1)
 
 
 def parse_reply_place(text: str) -> ReplyPlace:
@@ -55,7 +61,7 @@ def parse_reply_place(text: str) -> ReplyPlace:
     created_us = None if match is None else parse_t(match[1])
     if match is None or created_us is None:
         raise FeedError(Condition.BAD_REQUEST, f"replies: {text[:40]!r} is no place among answers")
-    return ReplyPlace(created_us, int(match[2]))
+    return ReplyPlace(created_us, int(match[2]), int(match[3]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +129,12 @@ def get_replies(tx: ReadTx, context: Context, request: GetReplies) -> Replies | 
     if unread:
         return BeginIndexes(unread)
     views = [(each, view) for each, view in views if not _is_unread(tx, each, view)]
-    # The answers that the reader has just written are among them. Of a second node the index may be a second late.
+    # The page has what its reader has just written among the comments. Only one index can be waited for.
     for each, view in views[:1]:
         if (behind := index_first(tx, each, view)) is not None:
             return behind
-    entries = _page(tx, views, item, request.after)
-    more = entries[REPLIES:]
-    replies = tuple(entries[:REPLIES])
-    following = _place_behind(replies, request.after) if more else None
-    total = len(replies) if request.after is None and not more else _count(tx, views)
+    replies, following = _page(tx, views, request, context.policy.page_bytes)
+    total = len(replies) if request.after is None and following is None else _count(tx, views)
     return Replies(replies, following, total, answered)
 
 
@@ -168,29 +171,33 @@ def _needs_index(tx: ReadTx, node: Node, view: View) -> bool:
     return any(_MARK in item.payload for item in newest)
 
 
-def _page(tx: ReadTx, views: list[tuple[Node, View]], item: Item, after: ReplyPlace | None) -> list[FeedEntry]:
-    """The answers of a page and one more, merged by their created keys."""
-    skipped = 0 if after is None else after.offset
-    edge = None if after is None else Edge(after.created_us - 1, MAX_ITEM_NO)
-    # The item itself may be among them: an entry can name its own id.
-    limit = REPLIES + skipped + 2
-    streams = [
-        [
-            ((reply.created_us, number, reply.item_no), FeedEntry(node, reply))
-            for reply in tx.slice(node.node_no, Slice(view, limit, after=edge))
-            if reply.item_no != item.item_no
-        ]
-        for number, (node, view) in enumerate(views)
-    ]
-    merged = [entry for _, entry in merge(*streams, key=itemgetter(0))]
-    return list(islice(merged, skipped, skipped + REPLIES + 1))
-
-
-def _place_behind(replies: tuple[FeedEntry, ...], after: ReplyPlace | None) -> ReplyPlace:
-    last_us = replies[-1].item.created_us
-    same = sum(entry.item.created_us == last_us for entry in replies)
-    before = after.offset if after is not None and after.created_us == last_us else 0
-    return ReplyPlace(last_us, before + same)
+def _page(
+    tx: ReadTx, views: list[tuple[Node, View]], request: GetReplies, page_bytes: int
+) -> tuple[tuple[FeedEntry, ...], ReplyPlace | None]:
+    """The answers of a page, and the place behind them if others follow. It ends earlier if the answers are larger
+    than a page of a feed may be."""
+    after, item = request.after, request.item
+    streams: list[list[tuple[ReplyPlace, FeedEntry]]] = []
+    for node, view in views:
+        in_feed = int(node.name == request.node)
+        # One more than the page has shows that others follow. An entry can name its own id, so it may be among them.
+        part = Slice(view, REPLIES + 2, after=None if after is None else after.edge(in_feed))
+        streams.append(
+            [
+                (ReplyPlace(reply.created_us, in_feed, reply.item_no), FeedEntry(node, reply))
+                for reply in tx.slice(node.node_no, part)
+                if reply.item_no != item.item_no
+            ]
+        )
+    entries: list[FeedEntry] = []
+    size_bytes, last = 0, None
+    for place, entry in merge(*streams, key=itemgetter(0)):
+        if len(entries) == REPLIES or size_bytes > page_bytes:
+            return tuple(entries), last
+        entries.append(entry)
+        size_bytes += len(entry.item.payload)
+        last = place
+    return tuple(entries), None
 
 
 def _count(tx: ReadTx, views: list[tuple[Node, View]]) -> int | None:

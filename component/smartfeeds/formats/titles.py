@@ -1,8 +1,13 @@
-"""The title of a text that has none: one rule for plain text, HTML and Markdown.
+"""The title of a text that has none.
 
-A first line that can stand alone becomes the title and leaves the text, so that nobody reads it twice. Otherwise the
-title is the first sentence or the first words with an ellipsis, and the text keeps all of it. Lines of lists, code and
-quotations never leave their text.
+A first line that becomes the title leaves the text, so that nobody reads it twice. Otherwise the title is the first
+sentence or the first words with an ellipsis, and the text keeps all of it. Lines of lists, code and quotations never
+leave their text. Which first line becomes the title depends on the form:
+
+- Plain text has no headings, and the manual says that its first line is the title: a line of up to LINE_CHARACTERS,
+  whatever it says.
+- HTML and Markdown have headings. Without one a first paragraph becomes the title only if it does not read like a
+  sentence or a salutation (`stands_alone`): it was written as a part of the text.
 """
 
 import html
@@ -37,7 +42,7 @@ class Titled(NamedTuple):
 
 
 def split_text(text: str) -> Titled:
-    """The title of a plain text, and the text below it."""
+    """The title of a plain text, and the text below it. Its writer decides by the end of the first line."""
     line, _, rest = text.strip().partition("\n")
     title, start = squeeze(line), _end_of_blank_lines(rest)
     if not rest:

@@ -80,6 +80,15 @@ def test_other_html_stays_whole(source: str, title: str) -> None:
     assert split_html(source) == (title, source)
 
 
+@pytest.mark.parametrize(("line", "alone"), [("Dear all,", False), ("It rains.", False), ("Rain", True)])
+def test_form_of_a_text_decides_which_first_line_is_its_title(line: str, alone: bool) -> None:
+    """In plain text every short one, in HTML only what is no part of the text below it."""
+    assert split_text(f"{line}\n\nWe stay.") == (line, "We stay.")
+    source = f"<p>{line}</p><p>We stay.</p>"
+    below = "<p>We stay.</p>" if alone else source
+    assert split_html(source).text == below
+
+
 @pytest.mark.parametrize("text", ["<h1>", "<p>", "<pre", "<img", "<h1><h1 ", "<p>a</p", "&#x0;", "<img alt="])
 def test_broken_html_takes_no_long_time(text: str) -> None:
     """Each character is looked at a few times, however often a tag begins."""

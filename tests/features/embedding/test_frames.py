@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from lxml import html
 
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.embedding.frames import MOST, FrameQuery, read_frame_query
@@ -92,6 +93,27 @@ async def test_comment_that_became_its_title_is_shown_once(web: Web) -> None:
 
     page = (await web.get("/embed/comments/")).text
     assert (page.count("Short and good"), page.count("Two lines")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "heading"),
+    [
+        ("A", "About boats", ["A"]),
+        ("Boats", "Boatswain wanted", ["Boats"]),
+        ("Boats…", "Boats and more boats", []),
+        ("Boats are slow.", "Boats are slow. Trains are not.", []),
+        ("Boats", "Boats", []),
+        ("Boats", "Trains", ["Boats"]),
+    ],
+)
+async def test_title_is_left_out_only_if_the_text_has_its_words(
+    web: Web, title: str, text: str, heading: list[str]
+) -> None:
+    await comments(web)
+    await web.component.publish(ALICE, "comments", "a", html_entry(title, f"<p>{text}</p>"))
+
+    page = html.fromstring((await web.get("/embed/comments/")).text)
+    assert page.xpath("//article/h2[not(@class)]//text()") == heading
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from smartfeeds.core.ip_addresses import network_of
 from smartfeeds.core.limits import Rate, TokenBuckets
@@ -36,6 +36,7 @@ DECIDED_S = 2 * MOST_AGE_S
 # Of one network address: five replies at once, then one in a minute.
 RATE: Final = Rate(per_s=1 / 60, burst=5)
 _TOKEN: Final = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})-([0-9a-f]{32})")
+_CREATED: Final = re.compile(r"[0-9]{1,18}")
 _JOINERS: Final = frozenset("\u200c\u200d")  # letters of Persian and of Indian scripts
 # They turn the direction of the text around them: a reader would see another text than the one that was approved.
 _TURNS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -43,6 +44,24 @@ _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\uf
 _LINE_END: Final = re.compile(r"\r\n?")
 _WEB: Final = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
 _TOO_OLD = N_("The form is too old. Send it again.")
+
+
+class QueuePlace(NamedTuple):
+    """The place of a reply among those that wait."""
+
+    created_us: int
+    reply_id: str
+
+    def __str__(self) -> str:
+        return f"{self.created_us}-{self.reply_id}"
+
+
+def parse_place(text: str) -> QueuePlace:
+    """Reads the text of a place. Raises FeedError(BAD_REQUEST)."""
+    created, dash, reply_id = text.partition("-")
+    if not dash or not _CREATED.fullmatch(created):
+        raise FeedError(Condition.BAD_REQUEST, N_("the form has no known action; load the page again"))
+    return QueuePlace(int(created), reply_id)
 
 
 class ReplyState(Enum):
@@ -66,6 +85,11 @@ class GuestReply:
     target: str
     created_us: int
     expires_us: int
+
+    @property
+    def place(self) -> QueuePlace:
+        """Its place in the list."""
+        return QueuePlace(self.created_us, self.reply_id)
 
     @property
     def item_id(self) -> str:

@@ -3,7 +3,7 @@
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import GUESTS, feed_path
 from smartfeeds.features.embedding.files import frame_file_path
-from smartfeeds.features.embedding.guests import MOST_WAITING
+from smartfeeds.features.embedding.guests import MOST_WAITING, parse_place
 from smartfeeds.features.embedding.requests import DecideReplies, ListReplies, RepliesDecided, ReplyList
 from smartfeeds.features.pages.frame import frame_of, page_reply
 from smartfeeds.formats.feed_details import title_of
@@ -45,8 +45,7 @@ class Moderation:
         """Publishes or refuses what a button says. Raises FeedError."""
         fields = await self._tools.bodies.fields(call)
         approve, refuse = ((fields[name],) if name in fields else () for name in ("approve", "refuse"))
-        decision = DecideReplies(
-            call.actor, self._tools.domain, call.name, approve, refuse, refuse_all="refuse_all" in fields
-        )
+        last = parse_place(fields["refuse_all"]) if "refuse_all" in fields else None
+        decision = DecideReplies(call.actor, self._tools.domain, call.name, approve, refuse, last)
         await ask(self._tools.perform, decision, RepliesDecided)
         return call.see_other(feed_path(call.name, folder=GUESTS))

@@ -22,6 +22,7 @@ from smartfeeds.features.embedding.guests import (
     MOST_WAITING,
     WAITING_DAYS,
     GuestReply,
+    QueuePlace,
     ReplyState,
     entry_of,
 )
@@ -65,11 +66,12 @@ class ReplyList(Answer):
 
 @dataclass(frozen=True, slots=True)
 class DecideReplies(NodeRequest):
-    """Publishes replies, and refuses others. `refuse_all` refuses every other reply that waits."""
+    """Publishes replies, and refuses others. `refuse_to` is the place of the last reply that the actor has seen, and
+    refuses every other one up to it: a reply that came meanwhile waits until somebody has read it."""
 
     approve: tuple[str, ...] = ()
     refuse: tuple[str, ...] = ()
-    refuse_all: bool = False
+    refuse_to: QueuePlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,9 @@ def decide(tx: WriteTx, context: Context, request: DecideReplies) -> RepliesDeci
     for reply in filter(None, approved):
         draft = draft_of(entry_of(reply))
         publish(tx, context, Publish(request.actor, request.service, node.name, reply.item_id, draft, may_create=False))
-    if request.refuse_all:
-        refuse = (*refuse, *(reply.reply_id for reply in rows.waiting(tx, node.node_no)))
+    if request.refuse_to is not None:
+        seen = (reply.reply_id for reply in rows.waiting(tx, node.node_no) if reply.place <= request.refuse_to)
+        refuse = (*refuse, *seen)
     refused = [_decide(tx, context, node, reply_id, ReplyState.REFUSED) for reply_id in dict.fromkeys(refuse)]
     return RepliesDecided(len(list(filter(None, approved))), len(list(filter(None, refused))))
 

@@ -12,6 +12,7 @@ from lxml import etree
 from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.console import Exit
 from smartfeeds.features.privacy import personal_export
+from smartfeeds.features.privacy.erasures import LeftReason
 from support.shell import Run, shell_in
 
 JID = "zoe.distinctive@people.example.net"
@@ -142,6 +143,17 @@ def test_status_as_text_has_the_phase_the_counts_and_the_rest(ready: Run) -> Non
         != []
     )
     assert "backups, logs, replicas" in " ".join(lines)
+
+
+def test_both_reports_name_the_items_left_alike(ready: Run) -> None:
+    """[OPS-028] A program reads the report of the erasure and the later ones with the same keys."""
+    ready("node", "allow", "news", JID, "--as", "publisher")
+    ready("publish", "news", f"What {JID} said", "--id", "about")
+    erased = json.loads(ready("gdpr", "erase", JID, "--yes", "--json").stdout)
+    status = json.loads(ready("gdpr", "status", JID, "--json").stdout)
+
+    assert erased["left"] == status["left"] == [{"node": "news", "item": "about", "reason": LeftReason.MENTION.value}]
+    assert erased["left_texts"] == status["left_texts"]
 
 
 def test_status_of_somebody_else_is_refused(ready: Run) -> None:

@@ -177,6 +177,14 @@ def _print_left(job: "Erasure", left: "Sequence[LeftItem]") -> None:
         print_out(f"left: {place}: {count}: {_TEXT_REASONS.get(place, LeftReason.JOINED.value)}")
 
 
+def _left_values(job: "Erasure", left: "Sequence[LeftItem]") -> dict[str, Any]:
+    """The items and texts that still have the address, for JSON."""
+    return {
+        "left": [{"node": item.node, "item": item.item_id, "reason": item.reason.value} for item in left],
+        "left_texts": dict(sorted(job.left_texts.items())),
+    }
+
+
 def _print_erased(
     jid: str, job: "Erasure", left: "Sequence[LeftItem]", store: "StoreSettings", *, had_data: bool
 ) -> None:
@@ -188,8 +196,7 @@ def _print_erased(
             "phase": job.phase.value,
             "had_data": had_data,
             "counts": dict(sorted(job.counts.items())),
-            "left": [{"node": item.node, "id": item.item_id, "reason": item.reason.value} for item in left],
-            "left_texts": dict(sorted(job.left_texts.items())),
+            **_left_values(job, left),
             "advice": advice,
             "other_spellings": _other_spellings(Person(jid)),
         }
@@ -292,8 +299,7 @@ def _status_values(erasure: "ErasureStatus") -> dict[str, Any]:
     return {
         "phase": erasure.job.phase.value,
         "counts": dict(sorted(erasure.job.counts.items())),
-        "left": [{"node": item.node, "item": item.item_id, "reason": item.reason.value} for item in erasure.left],
-        "left_texts": dict(sorted(erasure.job.left_texts.items())),
+        **_left_values(erasure.job, erasure.left),
         "nodes": [{"node": erasure.node_names.get(no, ""), "key": key} for no, key in sorted(erasure.job.keys.items())],
         "followers": [
             {"node": confirmation.node, "follower": confirmation.consumer, "state": states[confirmation.confirmed]}

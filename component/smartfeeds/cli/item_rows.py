@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from smartfeeds.cli.offline import operator
+from smartfeeds.cli.offline import actor_of
 from smartfeeds.core.model import Item
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.times import format_second
@@ -31,8 +31,9 @@ def item_row(item: Item) -> dict[str, Any]:
     }
 
 
-async def newest_items(service: "FeedService", node: str, most: int) -> list[Item]:
-    """Return the newest items of a node or view, the newest last. Raises FeedError."""
+async def newest_items(service: "FeedService", node: str, most: int, by: str | None = None) -> list[Item]:
+    """Return the newest items of a node or view that the bare JID `by` may read, by default the operator; the newest
+    last. Raises FeedError."""
     from smartfeeds.service.answers import ask
     from smartfeeds.service.requests import Page, Pull
 
@@ -40,7 +41,7 @@ async def newest_items(service: "FeedService", node: str, most: int) -> list[Ite
     before = ""
     while len(items) < most:
         page = ResultSetRequest(max=str(min(most - len(items), service.policy.page_max)), before=before)
-        answer = await ask(service.handle, Pull(operator(service), service.policy.domain, node, page=page), Page)
+        answer = await ask(service.handle, Pull(actor_of(service, by), service.policy.domain, node, page=page), Page)
         items = [*answer.items, *items]
         if not answer.items or answer.result_set is None or not answer.result_set.first:
             break

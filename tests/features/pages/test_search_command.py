@@ -37,6 +37,13 @@ def test_person_finds_what_it_may_read(feeds: Run) -> None:
     assert ("news", "news-1") in found(feeds, "apple")
 
 
+def test_person_finds_nothing_in_a_feed_that_is_closed_to_it(feeds: Run) -> None:
+    """Also if the feed is named: the rights are those of the person, not those of the operator."""
+    assert found(feeds, "apple", "closed", "--by", "alice@example.org") == [("closed", "closed-1")]
+    refused = feeds("search", "apple", "closed", "--by", "bob@example.org", "--json", code=Exit.REFUSED)
+    assert refused.stdout == ""
+
+
 def test_operator_searches_any_node_and_view(feeds: Run) -> None:
     assert found(feeds, "pear", "closed") == [("closed", "closed-2")]
     assert found(feeds, "pear", "closed?author=bob@example.org") == []

@@ -30,7 +30,7 @@ MOST: Final = 50  # entries of a search
     "--by",
     type=bare_jid,
     metavar="JID",
-    help="Search what this bare JID may read. Default: all feeds that are in public lists.",
+    help="Search what this bare JID may read. Default: all feeds that are in public lists, and any NODE.",
 )
 @click.option("--max", "most", type=click.IntRange(1, 10_000), default=MOST, show_default=True, help="The entries.")
 @list_options
@@ -39,7 +39,7 @@ def search_command(
 ) -> None:
     """Search the entries of NODE, or of all feeds, for the words in TEXT. Quote a TEXT of several words.
 
-    Of all feeds the newest three entries of each are listed. Feeds that changed last come first.
+    Without NODE, feeds that changed last come first, each with its newest three entries.
     """
     from smartfeeds.store.base import OpenMode
 
@@ -50,7 +50,7 @@ def search_command(
     work = (
         partial(_of_all, view=view, by=by, most=most)
         if node is None
-        else partial(_of_node, node=node, query=query, most=most)
+        else partial(_of_node, node=node, query=query, by=by, most=most)
     )
     # The first search writes the filter index.
     rows, more = run_offline(config, work, OpenMode.WRITE)
@@ -67,8 +67,10 @@ def _view(query: str) -> View | None:
         return None
 
 
-async def _of_node(service: "FeedService", node: str, query: str, most: int) -> tuple[list[dict[str, Any]], list[str]]:
-    items = await newest_items(service, f"{node}{'&' if '?' in node else '?'}{query}", most)
+async def _of_node(
+    service: "FeedService", node: str, query: str, by: str | None, most: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    items = await newest_items(service, f"{node}{'&' if '?' in node else '?'}{query}", most, by)
     return [{"node": node, **item_row(item)} for item in items if not item.deleted], []
 
 

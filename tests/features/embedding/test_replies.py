@@ -9,6 +9,7 @@ import pytest_asyncio
 from lxml import html
 
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.embedding import rows
 from smartfeeds.features.embedding.guests import LEAST_AGE_S, MAX_TEXT, RATE
 from smartfeeds.features.pages.images import LINK_REL
 from support.bearer import bearer
@@ -202,6 +203,45 @@ async def test_page_and_list_are_for_owners_and_publishers(guests: Web) -> None:
     without_csrf = await post(guests, approve, "/guests/comments/", Cookie=(await sign_in(guests, ALICE)).cookie)
     by_bob = await (await sign_in(guests, BOB)).post("/guests/comments/", urlencode(approve))
     assert (without_csrf.status, by_bob.status, len(await listed(guests))) == (403, 403, 1)
+
+
+async def test_page_of_the_feed_tells_those_who_decide_that_replies_wait(guests: Web) -> None:
+    """The page itself is stored with the version of the feed, which the reply of a guest does not change."""
+
+    async def told(user: str) -> list[str]:
+        page = html.fromstring((await (await sign_in(guests, user)).get("/feeds/comments/", "text/html")).text)
+        return [str(text) for text in page.xpath("//main//a[@href='/guests/comments/']/text()")]
+
+    await guests.component.affiliate(ALICE, "comments", CAROL, "publisher")
+    await guests.component.publish(ALICE, "comments", "a")
+    assert [await told(user) for user in (ALICE, BOB, CAROL)] == [[], [], []]
+    await send(guests)
+    one = ["1 reply of a guest waits for your decision"]
+    assert [await told(user) for user in (ALICE, BOB, CAROL)] == [one, [], one]
+    assert "/guests/" not in (await guests.get("/feeds/comments/", "text/html")).text
+    await send(guests)
+    assert await told(ALICE) == ["2 replies of guests wait for your decision"]
+    await guests.component.configure(ALICE, "comments", publish_model="open")
+    assert await told(BOB) == []
+    await guests.component.configure(ALICE, "comments", guest_replies="no")
+    assert await told(ALICE) == []
+
+
+async def test_feed_without_guests_asks_for_no_number(guests: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def count(_tx: object, node_no: int) -> int:
+        counted.append(node_no)
+        return 0
+
+    monkeypatch.setattr(rows, "waiting_count", count)
+    await guests.component.create(ALICE, "quiet")
+    alice = await sign_in(guests, ALICE)
+
+    assert (await alice.get("/feeds/quiet/", "text/html")).status == 200
+    assert counted == []
+    assert (await alice.get("/feeds/comments/", "text/html")).status == 200
+    assert len(counted) == 1
 
 
 async def test_owner_refuses_all_that_the_page_has_shown(guests: Web) -> None:

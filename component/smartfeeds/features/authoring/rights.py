@@ -1,7 +1,7 @@
 """The rights of users to write in a feed, for the pages that link to the forms for entries."""
 
 from smartfeeds.core.model import Item, NodeKind
-from smartfeeds.core.options import NodeOptions
+from smartfeeds.core.options import GUESTS_WITH_APPROVAL, NodeOptions
 from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.requests import GetWriting, WritingShown
@@ -31,10 +31,12 @@ class WriterRights:
         """Returns the rights of the user to write in the feed of a page, None without any. Raises FeedError."""
         if call.token is None or not covers(call.token, TokenScope.PUBLISH, call.name):
             return None
-        access = (await self.get_writing(call)).access
+        answer = await self.get_writing(call)
+        access = answer.access
         if not access.may_publish and not access.may_retract(own=True):
             return None
-        return Writing(access.may_publish, access.may_overwrite(own=False), access.may_retract(own=False))
+        guests = answer.node.options.guest_replies == GUESTS_WITH_APPROVAL
+        return Writing(access.may_publish, access.may_overwrite(own=False), access.may_retract(own=False), guests)
 
     async def reply_node(self, call: HttpCall, item: Item) -> str:
         """The node in which the user may answer an item of the feed: that of its comments if this service has it, or

@@ -4,18 +4,34 @@ from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import GUESTS, feed_path
 from smartfeeds.features.embedding.files import frame_file_path
 from smartfeeds.features.embedding.guests import MOST_WAITING, parse_place
-from smartfeeds.features.embedding.requests import DecideReplies, ListReplies, RepliesDecided, ReplyList
-from smartfeeds.features.pages.frame import frame_of, page_reply
+from smartfeeds.features.embedding.requests import (
+    CountReplies,
+    DecideReplies,
+    ListReplies,
+    RepliesDecided,
+    ReplyCount,
+    ReplyList,
+)
+from smartfeeds.features.pages.frame import ReplyQueue, frame_of, page_reply
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.operations import page_for_people
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.side import SiteTools
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 
 _RIGHT = TokenScope.PUBLISH
 SHOW_GUESTS = page_for_people("guests", "The replies of guests that wait for approval", scope=_RIGHT)
 DECIDE_GUESTS = page_for_people("guests-form", "Publishes or refuses replies of guests", form=True, scope=_RIGHT)
+
+
+def reply_queue(handle: Handle, service: str) -> ReplyQueue:
+    """Returns the part by which the page of a feed leads to this page. `service` is the address of the service."""
+
+    async def count(call: HttpCall) -> int:
+        return (await ask(handle, CountReplies(call.actor, service, call.name), ReplyCount)).count
+
+    return ReplyQueue(count)
 
 
 class Moderation:

@@ -57,6 +57,18 @@ class ListReplies(NodeRequest):
 
 
 @dataclass(frozen=True, slots=True)
+class CountReplies(NodeRequest):
+    """The number of replies to a feed that wait for the actor to decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCount(Answer):
+    """The number of replies that wait, 0 for an actor who may not decide."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyList(Answer):
     """Replies, oldest first."""
 
@@ -114,6 +126,12 @@ def list_replies(tx: ReadTx, context: Context, request: ListReplies) -> ReplyLis
     return ReplyList(located.node, tuple(rows.waiting(tx, located.node.node_no)))
 
 
+def count_replies(tx: ReadTx, context: Context, request: CountReplies) -> ReplyCount:
+    """Counts the replies that wait. Raises FeedError."""
+    located = locate_for(tx, context, request.node, request.actor)
+    return ReplyCount(rows.waiting_count(tx, located.node.node_no) if _may_decide(located.access) else 0)
+
+
 def decide(tx: WriteTx, context: Context, request: DecideReplies) -> RepliesDecided:
     """Publishes and refuses replies. The item belongs to the actor, who answers for it. Raises FeedError."""
     located = _located(tx, context, request)
@@ -158,10 +176,15 @@ def _located(tx: ReadTx, context: Context, request: NodeRequest) -> LocatedNode:
     return located
 
 
+def _may_decide(access: Access) -> bool:
+    """Whether the actor was appointed to publish, and may read. A publish model that lets everybody publish appoints
+    nobody."""
+    return access.rights.publish is True and access.may_read
+
+
 def _check_moderator(access: Access) -> None:
-    """Raises FeedError unless the actor was appointed to publish, and may read. A publish model that lets everybody
-    publish appoints nobody."""
-    if access.rights.publish is not True or not access.may_read:
+    """Raises FeedError unless the actor may decide."""
+    if not _may_decide(access):
         raise FeedError(Condition.FORBIDDEN, N_("only owners and publishers of the feed see the replies of guests"))
 
 
@@ -191,7 +214,10 @@ _TABLE = PersonalTable(
 )
 HOOKS = Hooks(node_removed=(_remove_of_node,), personal=(Personal((_TABLE,)),))
 USE_CASES = UseCases(
-    reads={ListReplies: ("list_guest_replies", list_replies)},
+    reads={
+        ListReplies: ("list_guest_replies", list_replies),
+        CountReplies: ("count_guest_replies", count_replies),
+    },
     writes={SubmitReply: ("submit_guest_reply", submit), DecideReplies: ("decide_guest_replies", decide)},
 )
 SWEEP = Sweep("guest replies", due_replies, 3_600.0)

@@ -16,4 +16,7 @@ def run_embedding(host: Host) -> Running:
         return Running(duties=duties)
     component = host.settings.component
     key = hmac.digest(session_key(component.reveal_secret(), component.jid), b"guests", "sha256")
-    return Running(parts=(GuestForms(key, host.now_us), GuestLimits(host.now_us)), duties=duties)
+    from smartfeeds.features.embedding.moderation import reply_queue
+
+    queue = reply_queue(host.handle, component.jid)
+    return Running(parts=(GuestForms(key, host.now_us), GuestLimits(host.now_us), queue), duties=duties)

@@ -19,6 +19,7 @@ from smartfeeds.core.text import words
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import (
     ENCLOSURES,
+    GUESTS,
     OUTLINE,
     WRITE,
     entry_path,
@@ -91,6 +92,7 @@ class FeedPageWriter:
             pictures=[address for address in pictures if link_of(address)],
             path=path,
             write_path=entry_path(node.name, folder=WRITE),
+            guests_path=feed_path(node.name, folder=GUESTS),
             outline_path=feed_path(node.name, folder=OUTLINE),
             here=f"{path}{view}",
             search=search,

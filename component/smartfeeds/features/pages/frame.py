@@ -40,11 +40,13 @@ THEMES = ("light", "dark")
 
 
 class Writing(NamedTuple):
-    """The rights of the reader in the feed of a page: to publish, and to replace or delete entries of other users."""
+    """The rights of the reader in the feed of a page: to publish, and to replace or delete entries of other users.
+    `guests`: the feed takes replies of guests."""
 
     publish: bool
     edit_any: bool
     delete_any: bool
+    guests: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,14 @@ class EntryForms:
 
     writing: Callable[[HttpCall], Awaitable[Writing | None]]
     reply_node: Callable[[HttpCall, Item], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyQueue:
+    """The replies of guests that another feature keeps, as a part of the service. `count` reads how many wait in a feed
+    for the sender of a request to decide, 0 if the sender may not. It raises FeedError."""
+
+    count: Callable[[HttpCall], Awaitable[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,8 @@ class Frame:
     `base` is the path of `http.base_url` without a slash at its end, "" for the root. `theme` is "" for that of the
     system. `reader` is the bare JID of the signed-in user, "" if nobody is signed in; then `csrf` is "" too. `admin`:
     the page links to the administration. `places` are the links of `ReaderPlaces`. `site_url` is the address of the
-    site with the base path. `chat`: a message to the service is answered.
+    site with the base path. `chat`: a message to the service is answered. `waiting` is the number of replies of guests
+    that the reader may decide.
     """
 
     look: SiteLook = DEFAULT_LOOK
@@ -97,6 +108,7 @@ class Frame:
     writing: Writing | None = None
     site_url: str = ""
     chat: bool = False
+    waiting: int = 0
 
     @property
     def texts(self) -> Texts:
@@ -150,6 +162,15 @@ async def writing_frame(call: HttpCall) -> Frame:
     """Returns the frame of a page whose links depend on what the reader may write in its feed. Raises FeedError."""
     frame, forms = frame_of(call), call.parts.find(EntryForms)
     return frame if forms is None else replace(frame, writing=await forms.writing(call))
+
+
+async def waiting_frame(call: HttpCall) -> Frame:
+    """Returns the frame of the page of a feed, with the number of replies that wait for the reader. It costs a look-up
+    only in a feed that takes replies of guests. Raises FeedError."""
+    frame, queue = await writing_frame(call), call.parts.find(ReplyQueue)
+    if queue is None or frame.writing is None or not frame.writing.guests:
+        return frame
+    return replace(frame, waiting=await queue.count(call))
 
 
 def page_reply(body: bytes, headers: Mapping[str, str] | None = None) -> Reply:

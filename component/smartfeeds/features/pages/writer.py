@@ -10,7 +10,15 @@ from smartfeeds.features.pages.entry_page import entry_page, page_mark
 from smartfeeds.features.pages.feed_list import feed_list
 from smartfeeds.features.pages.feed_page import FeedPageWriter
 from smartfeeds.features.pages.feed_style import STYLED_HEADERS, style_language, with_style
-from smartfeeds.features.pages.frame import PAGE_HEADERS, EntryForms, Frame, frame_of, page_reply, writing_frame
+from smartfeeds.features.pages.frame import (
+    PAGE_HEADERS,
+    EntryForms,
+    Frame,
+    frame_of,
+    page_reply,
+    waiting_frame,
+    writing_frame,
+)
 from smartfeeds.features.pages.problem_page import for_reader
 from smartfeeds.features.pages.reply_requests import (
     NO_REPLY_CONTEXT,
@@ -58,7 +66,7 @@ class HtmlWriter:
 
     async def frame(self, call: HttpCall) -> Hashable:
         """The frame of a page of a feed, for a signed-in reader with what the reader may write. Raises FeedError."""
-        return await writing_frame(call) if call.session_id else frame_of(call)
+        return await waiting_frame(call) if call.session_id else frame_of(call)
 
     async def beside(self, actor: Jid, answer: FeedPage, place: PageAddress) -> ReplyContext:
         """The answers around the items of a page, by one look-up for all of them. Raises FeedError."""

@@ -8,7 +8,15 @@ from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.model import Affiliation
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.embedding import rows
-from smartfeeds.features.embedding.guests import DECIDED_S, MOST_WAITING, WAITING_DAYS, QueuePlace, ReplyState
+from smartfeeds.features.embedding.guests import (
+    DECIDED_S,
+    MAX_NAME,
+    MAX_TEXT,
+    MOST_WAITING,
+    WAITING_DAYS,
+    QueuePlace,
+    ReplyState,
+)
 from smartfeeds.features.embedding.requests import (
     MOST_DECIDED,
     SWEEP,
@@ -75,6 +83,31 @@ async def test_reply_is_published_when_its_owner_approves_it(queue: World) -> No
     assert (shown.title.value, shown.content and shown.content.value) == ("Good", "<b>morning</b>")
     assert [reply.ref for reply in shown.replies_to] == ["tag:blog.example:1"]
     assert await waiting(queue) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("", "Words"),
+        ("mara@example.org", "Words"),
+        ("M" * (MAX_NAME + 1), "Words"),
+        ("Mara", " "),
+        ("Mara", "\x00"),
+        ("Mara", "x" * (MAX_TEXT + 1)),
+    ],
+)
+async def test_texts_are_checked_whoever_sends_them(queue: World, name: str, text: str) -> None:
+    """The form is one way to the queue, and its bounds are those of the queue."""
+    with pytest.raises(FeedError) as failure:
+        await send(queue, "1", name, text)
+    assert (failure.value.condition, await waiting(queue)) == (Condition.BAD_REQUEST, [])
+
+
+async def test_texts_are_stored_without_characters_that_turn_or_hide_others(queue: World) -> None:
+    await send(queue, "1", "Ma\u202era\n ", " Good\r\nmor\x07ning\u2066 ")
+
+    stored = await queue.service.read(lambda tx, _context: rows.reply(tx, "1"))
+    assert stored is not None and (stored.name, stored.text) == ("Mara", "Good\nmorning")
 
 
 async def test_refused_reply_is_never_published_and_its_texts_are_gone(queue: World) -> None:

@@ -175,6 +175,7 @@ class Frames:
         target = query.target
         if target is None or not takes_guests(answer.node):
             raise FeedError(Condition.FORBIDDEN, N_("This feed takes no replies from guests."))
+        # The use case cleans them, too. Here a mistake costs the guest none of the replies of the network.
         name, text = clean_name(fields.get("name", "")), clean_text(fields.get("text", ""))
         reply_id = self._forms.reply_id(fields.get("token", ""), answer.node.node_no, target)
         self._limits.check(call.address)

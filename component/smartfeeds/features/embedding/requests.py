@@ -24,6 +24,8 @@ from smartfeeds.features.embedding.guests import (
     GuestReply,
     QueuePlace,
     ReplyState,
+    clean_name,
+    clean_text,
     entry_of,
 )
 from smartfeeds.service.context import Context, Hooks, LocatedNode, Personal, locate_for, lock_located, no_such_node
@@ -42,8 +44,7 @@ STEP = 500  # replies that one transaction removes
 
 @dataclass(frozen=True, slots=True)
 class SubmitReply(NodeRequest):
-    """Puts a reply into the queue of a feed. Its texts are clean (`guests`). A reply with the same id changes
-    nothing."""
+    """Puts a reply into the queue of a feed. A reply with the same id changes nothing."""
 
     reply_id: str
     name: str
@@ -102,13 +103,14 @@ def submit(tx: WriteTx, context: Context, request: SubmitReply) -> EmptyResult:
         raise FeedError(Condition.FORBIDDEN, N_("This feed takes no replies from guests."))
     if len(request.target.encode("utf-8", "surrogatepass")) > MAX_TARGET_BYTES or not is_xml_text(request.target):
         raise FeedError(Condition.BAD_REQUEST, N_("This frame answers something that has no valid address."))
+    name, text = clean_name(request.name), clean_text(request.text)
     node = lock_located(tx, located)
     if rows.reply(tx, request.reply_id) is not None:
         return EmptyResult()
     if rows.waiting_count(tx, node.node_no) >= MOST_WAITING:
         raise FeedError(Condition.BUSY, N_("Too many replies wait for approval here. Try again on another day."))
     expires_us = context.now_us + WAITING_DAYS * 86_400 * US_PER_S
-    texts = (request.name, request.text, request.target)
+    texts = (name, text, request.target)
     state = ReplyState.WAITING
     rows.put(tx, GuestReply(request.reply_id, node.node_no, state, *texts, context.now_us, expires_us))
     return EmptyResult()

@@ -315,6 +315,25 @@ async def test_form_with_two_files_is_refused(alice: SignedIn) -> None:
     assert await alice.web.component.app.service.store.read(lambda tx: rows.sources(tx, 0, 9)) == []
 
 
+@pytest.mark.parametrize(
+    ("limit", "most", "told", "not_told"),
+    [
+        ("sources_per_jid", 0, "Unfollow one first", "domain"),
+        ("nodes_per_domain", 1, "as many nodes as this service allows a domain", "Unfollow one first"),
+    ],
+)
+async def test_quota_is_named_as_it_is(
+    start_web: Any, site: Site, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, told: str, not_told: str
+) -> None:
+    """[SRC-084] Unfollowing helps against one's own number of feeds alone."""
+    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+    web = await start_web(limits={limit: most})
+    await web.component.create(BOB, "other")
+    reader = await sign_in(web, ALICE)
+    text = text_of(await reader.post("/follow", fields(url=site.url("/feed"))))
+    assert told in text and not_told not in text, text
+
+
 async def test_long_list_has_pages(alice: SignedIn) -> None:
     for number in range(51):
         await alice.web.component.create(BOB, f"feed{number:02}")

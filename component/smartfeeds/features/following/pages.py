@@ -25,7 +25,6 @@ from smartfeeds.features.pages.river import parse_entry_place
 from smartfeeds.features.pages.river_page import make_card
 from smartfeeds.features.polling.failures import FailureWords, next_step, words_of_failure, words_of_reason
 from smartfeeds.features.polling.follower import (
-    NOT_ALLOWED,
     AddressFollowed,
     AddressFollower,
     FollowAddress,
@@ -40,7 +39,9 @@ from smartfeeds.features.polling.follower import (
 )
 from smartfeeds.features.polling.following import FollowedFeed, ListFollowed, Tell, TriedAgain, TryAgain
 from smartfeeds.features.polling.following_http import is_from_another_page
+from smartfeeds.features.polling.requests import MayNotAddError
 from smartfeeds.features.polling.source import Source
+from smartfeeds.features.polling.sources import TooManySourcesError
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import STATUSES, HttpError
@@ -309,9 +310,9 @@ def _refused(call: HttpCall, error: FeedError, address: str = "") -> _View:
     if isinstance(error, NoFeedError):
         words = words_of_reason(error.text)
         return _View(address, problem=words.what, advice=words.advice, reason=error.text, status=status)
-    if error.text == NOT_ALLOWED:
+    if isinstance(error, MayNotAddError):
         return _View(address, problem=_MAY_NOT, advice=_ASK_ADMIN, status=status)
-    if error.condition is Condition.POLICY_VIOLATION:
+    if isinstance(error, TooManySourcesError):
         return _View(address, problem=_TOO_MANY, advice=_ASK_MORE, status=status)
     if error.condition is Condition.BUSY and not error.text:
         return _View(address, problem=_BUSY, status=status)

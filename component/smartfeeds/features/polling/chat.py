@@ -27,7 +27,8 @@ from smartfeeds.core.web_address import address_key, read_address
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.follower import AddressFollower, NoFeedError
-from smartfeeds.features.polling.requests import EndUnreadSources, SourcesEnded
+from smartfeeds.features.polling.requests import EndUnreadSources, MayNotAddError, SourcesEnded
+from smartfeeds.features.polling.sources import TooManySourcesError
 from smartfeeds.service.chat_follows import list_follows
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_
@@ -37,8 +38,8 @@ UNFOLLOW: Final = N_("unfollow FEED")
 _SENTENCE_ENDS: Final = ".,;:!?\u2026"
 # The reason why an address cannot be followed, and what the author can do.
 _REFUSALS: Final = {
-    Condition.FORBIDDEN: N_("You may not add feeds of other servers here. Ask an admin of this service to add {url}"),
-    Condition.POLICY_VIOLATION: N_("You have as many feeds as this service allows. End one with: unfollow FEED"),
+    MayNotAddError: N_("You may not add feeds of other servers here. Ask an admin of this service to add {url}"),
+    TooManySourcesError: N_("You have as many feeds as this service allows. End one with: unfollow FEED"),
     Condition.NOT_ACCEPTABLE: N_("{url} is not the address of a public feed of another server."),
     Condition.CONFLICT: N_("Another feed has the name {name}. Choose a name: follow {url} NAME"),
 }
@@ -63,7 +64,7 @@ async def follow(c: Chat, rest: str) -> ChatReply:
             c.say("I found no feed at {url}: {reason}", url=cut(error.url, LINK_CHARACTERS), reason=reason)
         ) from None
     except FeedError as error:
-        text = _REFUSALS.get(error.condition)
+        text = _REFUSALS.get(type(error)) or _REFUSALS.get(error.condition)
         if text is None:
             raise
         raise RefusalError(c.say(text, url=cut(url, LINK_CHARACTERS), name=cut(name, NAME_CHARACTERS))) from None

@@ -30,8 +30,9 @@ from smartfeeds.features.polling.following import (
     Tell,
 )
 from smartfeeds.features.polling.own_address import is_own, own_nodes
-from smartfeeds.features.polling.requests import AddSource, FindSourceNode, SourceNode, SourceShown
+from smartfeeds.features.polling.requests import AddSource, FindSourceNode, MayNotAddError, SourceNode, SourceShown
 from smartfeeds.features.polling.source import NO_SETTINGS, Source, SourceSettings
+from smartfeeds.features.polling.sources import TooManySourcesError
 from smartfeeds.features.polling.subscription_lists import MAX_LISTED
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.polling.uploaded_lists import UploadedFeed, read_upload
@@ -197,7 +198,7 @@ class AddressFollower:
 
     async def look(self, request: LookAt) -> LookedAt:
         """Returns what is at an address. Raises FeedError: NOT_ACCEPTABLE for a text that is no address of a public
-        feed, FORBIDDEN if the service does not have the feed and the actor may not add it."""
+        feed, MayNotAddError if the service does not have the feed and the actor may not add it."""
         url, without_tls = _typed(request.address)
         answer = await self._known(request.actor, url, with_own=True)
         feeds, known = answer.feeds, answer.feeds[0]
@@ -206,7 +207,7 @@ class AddressFollower:
             seen = SeenFeed(url, known.title, count=known.count, newest_us=known.changed_us, is_read=False)
             look = AddressLook(url, "", (seen,))
         elif not answer.may_add:
-            raise _not_allowed()
+            raise MayNotAddError
         else:
             by_admin = not request.is_public and await self._is_admin(request.actor)
             look = await self._looked(request.actor, url, without_tls, by_admin=by_admin)
@@ -244,7 +245,7 @@ class AddressFollower:
             return PlacedFeed(node, url, None)
         standing = await self._ask(GetStanding(actor, self._domain), Standing)
         if not (standing.admin or standing.creator or standing.owner):
-            raise _not_allowed()
+            raise MayNotAddError
         look = await self._looked(actor, url, without_tls, by_admin=standing.admin and not is_public, most=1)
         feed = look.first
         if feed.problem:
@@ -346,7 +347,7 @@ class AddressFollower:
         if known.node:
             return known.node
         if not may_add:
-            raise _not_allowed()
+            raise MayNotAddError
         source = await self._add(actor, url, "", _QUIET, actor.bare)
         assert source is not None  # only a node with a name can have the feed already
         return source.node
@@ -395,14 +396,14 @@ class AddressFollower:
     async def _known_node(self, actor: Jid, url: str, *, is_public: bool) -> str:
         """Returns the node that has a feed already: one that everybody may read, or also one that the actor follows.
 
-        Raises FeedError(FORBIDDEN) if there is none and the actor may not add feeds.
+        Raises MayNotAddError if there is none and the actor may not add feeds.
         """
         if is_public:
             return (await self._ask(FindSourceNode(actor, self._domain, url), SourceNode)).node
         answer = await self._known(actor, url)
         (known,) = answer.feeds
         if not known.node and not answer.may_add:
-            raise _not_allowed()
+            raise MayNotAddError
         return known.node
 
     async def _begin(self, actor: Jid, node: str, tell: Tell, folder: str = "") -> FollowingBegun:
@@ -432,7 +433,6 @@ class AddressFollower:
         return await ask(self._host.service.handle, request, kind)
 
 
-NOT_ALLOWED: Final = N_("this service does not let you add feeds of other servers")
 _TOO_MANY: Final = N_("you have as many feeds as this service allows")
 _NO_ADDRESS: Final = N_("this is no address of a web page or feed")
 
@@ -453,10 +453,5 @@ def _line(feed: UploadedFeed) -> ListedFollow:
 
 def _refused(line: ListedFollow, error: FeedError) -> ListedFollow:
     # Most lines of a long list have this reason.
-    is_over = error.condition is Condition.POLICY_VIOLATION
-    reason = _TOO_MANY if is_over else error.text or error.condition.value
+    reason = _TOO_MANY if isinstance(error, TooManySourcesError) else error.text or error.condition.value
     return line._replace(reason=cut(reason, _REASON_CHARACTERS))
-
-
-def _not_allowed() -> FeedError:
-    return FeedError(Condition.FORBIDDEN, NOT_ALLOWED)

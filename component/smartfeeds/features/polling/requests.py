@@ -24,6 +24,16 @@ from smartfeeds.service.standing import manages
 from smartfeeds.service.subscriptions import check_quotas
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.texts import N_
+
+
+class MayNotAddError(FeedError):
+    """A user may not add feeds of other servers to the service (SRC-084)."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(Condition.FORBIDDEN, N_("this service does not let you add feeds of other servers"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +157,14 @@ def add_source(tx: WriteTx, context: Context, request: AddSource) -> SourceShown
 def find_source_node(tx: ReadTx, context: Context, request: FindSourceNode) -> SourceNode:
     """The oldest open node that has the whole feed at an address.
 
-    Raises FeedError(FORBIDDEN) if there is none and the actor may not create a node for it. So the service requests no
+    Raises MayNotAddError if there is none and the actor may not create a node for it. So the service requests no
     address for a stranger (SRC-084).
     """
     node = open_node_of(tx, sources.sources_of_feed(tx, request.url))
     if node is not None:
         return SourceNode(node.name)
     if not may_create(context, request.actor):
-        raise FeedError(Condition.FORBIDDEN, "this service does not let you add feeds of other servers")
+        raise MayNotAddError
     return SourceNode("")
 
 

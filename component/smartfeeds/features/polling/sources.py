@@ -29,6 +29,15 @@ _ITEMS_COMPARED: Final = 20
 _LIKE: Final = 0.8  # of an address that is suggested: all of them begin and end alike
 
 
+class TooManySourcesError(FeedError):
+    """A user has added as many sources as one may (SRC-084)."""
+
+    __slots__ = ()
+
+    def __init__(self, most: int) -> None:
+        super().__init__(Condition.POLICY_VIOLATION, f"you have {most} sources; remove one first")
+
+
 @dataclass(frozen=True, slots=True)
 class DueSources:
     """The sources that are due, at most one a host; the time of the next one; the hosts that are paused; the lists that
@@ -43,7 +52,7 @@ class DueSources:
 def add_source(tx: WriteTx, context: Context, source: Source) -> Source:
     """Stores a source and returns it with its number.
 
-    Raises ConfigError if the node has a source of this feed, FeedError if its owner has too many.
+    Raises ConfigError if the node has a source of this feed, TooManySourcesError if its owner has too many.
     """
     for row in source_rows.sources_of(tx, source.node):
         if row.first_url == source.first_url or row.identity == source.identity:
@@ -51,9 +60,7 @@ def add_source(tx: WriteTx, context: Context, source: Source) -> Source:
     if source.owner:
         tx.lock_quotas(source.owner)
         if source_rows.sources_by(tx, source.owner) >= context.policy.sources_per_jid:
-            raise FeedError(
-                Condition.POLICY_VIOLATION, f"you have {context.policy.sources_per_jid} sources; remove one first"
-            )
+            raise TooManySourcesError(context.policy.sources_per_jid)
     return replace(source, source_no=source_rows.add(tx, source))
 
 

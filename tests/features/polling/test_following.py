@@ -9,7 +9,8 @@ import pytest
 from aiohttp import web as aiohttp_web
 
 from smartfeeds.core.token import TokenScope
-from smartfeeds.features.polling import follower, rows
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.polling import follower, following, rows
 from smartfeeds.features.polling import sources as source_cases
 from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.polls import paused
@@ -212,8 +213,8 @@ async def test_closed_node_that_has_the_feed_is_not_named(web: Web, site: Site) 
     await web.component.affiliate(BOB, "closed", ALICE, "member")
     assert (await alice.ask("PUT", "/following/closed", {"tell": "nobody"})).status == 204
     await web.component.affiliate(BOB, "closed", ALICE, "none")
-    shown = {row["node"]: (row["state"], row["sources"]) for row in await alice.follows()}
-    assert "closed" not in shown or shown["closed"] == ("closed", [])
+    # The subscription ended with the membership.
+    assert [row["node"] for row in await alice.follows()] == ["127.0.0.1/feed"]
 
 
 @pytest.mark.parametrize("limit", ["subscriptions_per_jid", "subscriptions_per_domain"])
@@ -342,6 +343,34 @@ async def test_unfollow_ends_the_source_if_nobody_else_reads_it(web: Web, site: 
     assert len(await sources(web)) == 1
     assert (await alice.ask("DELETE", node)).status == 204
     assert await sources(web) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "status", "stays"),
+    [(Condition.BUSY, 429, True), (Condition.NOT_SUBSCRIBED, 204, False), (Condition.ITEM_NOT_FOUND, 204, False)],
+)
+async def test_unfollow_that_fails_changes_nothing(
+    web: Web, monkeypatch: pytest.MonkeyPatch, condition: Condition, status: int, stays: bool
+) -> None:
+    """But a subscription whose view no name leads to any more ends."""
+
+    def fail(*_: object) -> None:
+        raise FeedError(condition)
+
+    await web.component.create(BOB, "blog")
+    alice = await person(web, ALICE)
+    assert (await alice.ask("PUT", "/following/blog", {"tell": "nobody"})).status == 204
+    monkeypatch.setattr(following, "unsubscribe", fail)
+    assert (await alice.ask("DELETE", "/following/blog")).status == status
+    assert bool(await alice.follows()) is stays
+
+
+async def test_unfollow_ends_what_was_closed(web: Web) -> None:
+    await web.component.create(BOB, "blog")
+    alice = await person(web, ALICE)
+    assert (await alice.ask("PUT", "/following/blog", {"tell": "nobody"})).status == 204
+    await web.component.configure(BOB, "blog", access_model="whitelist")
+    assert (await alice.ask("DELETE", "/following/blog")).status == 204 and await alice.follows() == []
 
 
 def opml(*outlines: str) -> bytes:

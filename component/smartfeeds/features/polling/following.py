@@ -234,8 +234,10 @@ def end_following(tx: WriteTx, context: Context, request: EndFollowing) -> Follo
     for row in rows:
         try:
             unsubscribe(tx, context, Unsubscribe(request.actor.bare, row.service, row.node_text, row.jid))
-        except FeedError:
-            # The node has been closed to the subscriber, or the parameters of its name mean another node now.
+        except FeedError as error:
+            # The parameters of the name mean another view now, or none.
+            if error.condition not in (Condition.ITEM_NOT_FOUND, Condition.NOT_SUBSCRIBED):
+                raise
             tx.remove_subscription(row.sub_no)
     ended = end_unread_sources(tx, context, EndUnreadSources(request.actor, request.service, node.name))
     return FollowingEnded(ended.count, tuple(consumer_of(node.node_no, row.jid) for row in chats))

@@ -6,6 +6,7 @@ read, and few of them are followed.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -14,10 +15,11 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.urls import ENTRIES
 from smartfeeds.formats.atom import named_by
-from smartfeeds.formats.entry import Entry, EntryLink, ReplyReference, replies_of
+from smartfeeds.formats.entry import EntryLink, ReplyReference, replies_of
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.store.base import ReadTx
 
+COMMENTS = "urn:xmpp:microblog:0:comments/"  # and the id of an entry: the node of its comments (XEP-0277 4.2)
 REFERENCES = 3  # of one entry that are followed
 _NODES = 8  # in which the entries that one page answers are looked up
 _ITEMS = 100  # of each of them
@@ -63,9 +65,29 @@ def linked_node(domain: str, link: EntryLink) -> str:
     return address.node if address.service == domain else ""
 
 
-def comments_node(domain: str, entry: Entry) -> str:
-    """The node of this service that has the comments of an entry (XEP-0277 4), "" without one. It need not exist."""
-    return next((node for link in entry.links[:_LINKS] if (node := linked_node(domain, link))), "")
+class CommentsNode(NamedTuple):
+    """The node of the comments of an entry. `only_of_it`: it has no comments of other entries."""
+
+    node: Node
+    only_of_it: bool
+
+
+def find_comments(tx: ReadTx, domain: str, node: Node, item: Item, links: Iterable[EntryLink]) -> CommentsNode | None:
+    """The node of this service that has the comments of an item (XEP-0277 4), whoever may read it.
+
+    Who publishes an item chooses its links, and what readers write there has their rights. So the node must be one for
+    comments by its name, or belong to the creator of the feed or to the publisher of the item. It is that of this item
+    alone only if both hold: otherwise an entry could show the comments of another one as its own.
+    """
+    for link in islice(links, _LINKS):
+        name = linked_node(domain, link)
+        comments = tx.node(name) if name else None
+        if comments is None or comments.kind is not NodeKind.FEED:
+            continue
+        is_theirs = comments.creator in (node.creator, item.publisher)
+        if name.startswith(COMMENTS) or is_theirs:
+            return CommentsNode(comments, is_theirs and name == COMMENTS + item.id)
+    return None
 
 
 def stated_place(reference: ReplyReference, domain: str, base_url: str) -> ItemPlace | None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -442,6 +443,25 @@ async def test_reply_goes_into_the_comments_of_the_entry(alice: SignedIn) -> Non
 
 async def test_reply_to_an_entry_whose_comments_do_not_exist_stays_in_the_feed(alice: SignedIn) -> None:
     await alice.web.component.publish(ALICE, "notes", "a", COMMENTED)
+    assert (await alice.get("/write/notes/?reply=a", "text/html")).status == 200
+
+
+async def test_reply_goes_into_no_feed_of_somebody_else(alice: SignedIn) -> None:
+    """The author of an entry chooses its links, and the reader's rights hold there. As in chats."""
+    await alice.web.component.create(BOB, "notes/comments", publish_model="open")
+    await alice.web.component.publish(ALICE, "notes", "a", COMMENTED)
+    assert (await alice.get("/write/notes/?reply=a", "text/html")).status == 200
+
+
+async def test_reply_to_an_entry_whose_comments_are_hidden_stays_in_the_feed(
+    alice: SignedIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    component = alice.web.component
+    service = component.app.service
+    monkeypatch.setattr(service, "policy", replace(service.policy, hides_closed=True))
+    node = "urn:xmpp:microblog:0:comments/a"
+    await component.create(BOB, node, access_model="whitelist")
+    await component.publish(ALICE, "notes", "a", COMMENTED.replace("notes%2Fcomments", node.replace("/", "%2F")))
     assert (await alice.get("/write/notes/?reply=a", "text/html")).status == 200
 
 

@@ -338,6 +338,23 @@ async def test_node_for_the_comments_of_one_entry_has_nothing_else(notes: Web) -
     assert thread(await entry(notes, "notes", "q")) == ["First"]
 
 
+async def test_entry_does_not_show_the_comments_of_another_one_as_its_own(notes: Web) -> None:
+    """Bob names the node for the comments of an entry of Alice, in a feed of his with an entry of the same id."""
+    node = "urn:xmpp:microblog:0:comments/q"
+    await notes.component.create(ALICE, node, publish_model="open")
+    await notes.component.create(ALICE, "alices/talk", publish_model="open")
+    await notes.component.create(BOB, "bobs")
+    await publish(notes, node, "1", post("For Alice"), ALICE)
+    await publish(notes, "alices/talk", "1", reply("Of her talk", "tag:x,2026:bob"), ALICE)
+    for item_id, named in (("q", node), ("other", node), ("talk", "alices/talk")):
+        await publish(notes, "bobs", item_id, post("Mine", "tag:x,2026:bob", commented(named)), BOB)
+        await entry(notes, "bobs", item_id)
+        await notes.component.index()
+        assert thread(await entry(notes, "bobs", item_id)) == []
+    await publish(notes, "notes", "other", post("Another", "", commented(node)))
+    assert thread(await entry(notes, "notes", "other")) == []
+
+
 async def test_comments_of_a_closed_node_are_shown_to_its_readers_only(web: Web) -> None:
     node = "urn:xmpp:microblog:0:comments/q"
     await web.component.create(ALICE, "notes")

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from smartfeeds.core.access import Access
 from smartfeeds.core.feed_files import ID_CHARACTERS, FeedFile, StoredFile, file_id_of
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Node, NodeKind
+from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import AccessModel
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring import rows
+from smartfeeds.formats.entry import read_entry
 from smartfeeds.service.context import Context, find_for, locate_for, no_such_node
+from smartfeeds.service.replies import find_comments
 from smartfeeds.service.requests import Answer, FileShown, NodeRequest
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.service.use_cases import UseCases
@@ -25,7 +27,10 @@ STEP = 200  # rows that one transaction removes
 
 @dataclass(frozen=True, slots=True)
 class GetWriting(NodeRequest):
-    """Asks for the rights of the actor to write in a node."""
+    """Asks for the rights of the actor to write in a node; with an item of it, in the node of the item's comments if
+    it has one."""
+
+    answered: Item | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,13 @@ class GetFile(NodeRequest):
 def get_writing(tx: ReadTx, context: Context, request: GetWriting) -> WritingShown:
     """Reads the rights of an actor in a node. Raises FeedError as `locate_for` does."""
     located = locate_for(tx, context, request.node, request.actor)
+    item = request.answered
+    if item is not None:
+        located.check_read()
+        comments = find_comments(tx, context.policy.domain, located.node, item, read_entry(item).links)
+        # Comments that the actor may not know of leave the answer in the feed.
+        if comments is not None:
+            located = find_for(tx, context, comments.node.name, request.actor) or located
     return WritingShown(located.node, located.access)
 
 

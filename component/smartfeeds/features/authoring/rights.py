@@ -6,12 +6,10 @@ from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.requests import GetWriting, WritingShown
 from smartfeeds.features.pages.frame import EntryForms, Writing
-from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.post import add_author, fit_markdown
 from smartfeeds.formats.xml import Element
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.replies import comments_node
 
 
 def entry_forms(handle: Handle, service: str) -> EntryForms:
@@ -41,12 +39,8 @@ class WriterRights:
     async def reply_node(self, call: HttpCall, item: Item) -> str:
         """The node in which the user may answer an item of the feed: that of its comments if this service has it, or
         else the feed. "" if the user may not publish there. Raises FeedError."""
-        try:
-            writing = await self.get_writing(call, comments_node(self._service, read_entry(item)) or call.name)
-        except FeedError as error:
-            if error.condition is not Condition.ITEM_NOT_FOUND:
-                raise
-            writing = await self.get_writing(call)
+        request = GetWriting(call.actor, self._service, call.name, item)
+        writing = await ask(self._handle, request, WritingShown)
         name = writing.node.name
         may = call.token is not None and covers(call.token, TokenScope.PUBLISH, name) and writing.access.may_publish
         return name if may else ""

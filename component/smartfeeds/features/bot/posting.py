@@ -27,7 +27,7 @@ from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
 from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
-from smartfeeds.service.replies import ItemPlace, ReplyNews, linked_node
+from smartfeeds.service.replies import ItemPlace, ReplyNews, find_comments
 from smartfeeds.service.requests import (
     EmptyResult,
     GetItem,
@@ -46,7 +46,6 @@ LIKE = "\u2665"  # the title of a like, as Movim publishes it
 _LIKES = frozenset("\u2764\u2665\U0001f44d\U0001f499\U0001f49a\U0001f49b\U0001f49c\U0001f9e1")
 _VARIANT = "\ufe0f"  # shows a character as a picture; clients send it or not
 NO_ITEM = N_("Reply to a message that shows one item. To publish: post FEED TEXT")
-COMMENTS = "urn:xmpp:microblog:0:comments/"  # begins the names of nodes for comments (XEP-0277 section 3.2)
 OWNERS = 3  # whom an answer names
 OWN_ITEMS = 20  # items of the author among which `edit` and `delete` look for the newest
 
@@ -231,14 +230,5 @@ async def _target(c: Conversation, message_id: str) -> tuple[Entry, str, str]:
 
 
 def _find_comments(tx: ReadTx, context: Context, node: Node, item: Item, links: list[EntryLink]) -> str:
-    """The node of the comments of an item at this service (XEP-0277 section 3), or an empty text.
-
-    The author of an item chooses its links, and what is published there has the rights of the reader. So the node must
-    be one for comments by its name, or belong to the creator of the feed or to the publisher of the item.
-    """
-    for link in links:
-        name = linked_node(context.policy.domain, link)
-        comments = tx.node(name) if name else None
-        if comments is not None and (name.startswith(COMMENTS) or comments.creator in (node.creator, item.publisher)):
-            return name
-    return ""
+    comments = find_comments(tx, context.policy.domain, node, item, links)
+    return "" if comments is None else comments.node.name

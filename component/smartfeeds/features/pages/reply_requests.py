@@ -23,7 +23,7 @@ from smartfeeds.features.pages.reply_rows import count_replies
 from smartfeeds.features.pages.river_requests import FeedEntry
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.service.context import Context, locate_for, recipient_access
-from smartfeeds.service.replies import AnsweredItems, comments_node, find_answered
+from smartfeeds.service.replies import AnsweredItems, CommentsNode, find_answered, find_comments
 from smartfeeds.service.requests import Answer, NodeRequest
 from smartfeeds.service.steps import BeginIndexes, IndexFirst, index_first
 from smartfeeds.service.use_cases import UseCases
@@ -31,7 +31,6 @@ from smartfeeds.store.base import ReadTx
 
 REPLIES = 20  # answers on a page
 NEWEST = 50  # items of a feed without an index that are looked at for answers
-COMMENTS = "urn:xmpp:microblog:0:comments/"  # begins the names of nodes for the comments of one entry (XEP-0277 3.2)
 _FILTER = "in-reply-to"
 _MARK = b"in-reply-to"
 _PLACE = re.compile(r"([0-9A-Za-z:.\-]{1,40})_([01])_([0-9]{1,18})", re.ASCII)
@@ -119,11 +118,12 @@ def get_replies(tx: ReadTx, context: Context, request: GetReplies) -> Replies | 
     entry = read_entry(item)
     filters: Filters = ((_FILTER, _values(context.policy.domain, request.base_url, node, entry)),)
     views: list[tuple[Node, View]] = []
-    comments = None if request.only_here else _comments(tx, context, request, entry)
+    comments = None if request.only_here else _comments(tx, context, request, node, entry)
     if comments is not None:
-        of_one = comments.name.startswith(COMMENTS)
-        views.append((comments, View(order=Order.CREATED) if of_one else View(order=Order.CREATED, filters=filters)))
-    if comments is None or comments.node_no != node.node_no:
+        # Some clients name the entry only by the node.
+        view = View(order=Order.CREATED) if comments.only_of_it else View(order=Order.CREATED, filters=filters)
+        views.append((comments.node, view))
+    if comments is None or comments.node.node_no != node.node_no:
         views.append((node, View(order=Order.CREATED, filters=filters)))
     unread = tuple(each.node_no for each, view in views if _needs_index(tx, each, view))
     if unread:
@@ -149,14 +149,13 @@ def _values(domain: str, base_url: str, node: Node, entry: Entry) -> frozenset[s
     return frozenset(filter(None, map(fold, texts)))
 
 
-def _comments(tx: ReadTx, context: Context, request: GetReplies, entry: Entry) -> Node | None:
+def _comments(tx: ReadTx, context: Context, request: GetReplies, node: Node, entry: Entry) -> CommentsNode | None:
     """The node of the comments of an entry, if this service has it and the reader may read it."""
-    name = comments_node(context.policy.domain, entry)
-    node = tx.node(name) if name else None
-    if node is None or node.kind is not NodeKind.FEED:
+    comments = find_comments(tx, context.policy.domain, node, request.item, entry.links)
+    if comments is None:
         return None
-    access = recipient_access(tx, context, node, request.actor)
-    return node if access.sees_description and access.reading_error is None else None
+    access = recipient_access(tx, context, comments.node, request.actor)
+    return comments if access.sees_description and access.reading_error is None else None
 
 
 def _is_unread(tx: ReadTx, node: Node, view: View) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.token import TokenScope
-from smartfeeds.features.authoring import posts
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.authoring import posts, rights
 from smartfeeds.formats.plain import html_text
 from smartfeeds.formats.post import Post
 from smartfeeds.formats.titles import covered
@@ -48,6 +49,19 @@ def fields(got: Got) -> dict[str, Any]:
         "file": links.get("enclosure"),
         "tags": [category.get("term") for category in root.findall(f"{A}category")],
     }
+
+
+async def test_entry_is_not_published_without_its_author(
+    notes: Web, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What keeps the service from looking for the options of the feed keeps it from publishing."""
+
+    async def refuse(*_: object) -> None:
+        raise FeedError(Condition.BUSY)
+
+    monkeypatch.setattr(rights, "ask", refuse)
+    assert (await post(notes, token, b"Hello")).status == 429
+    assert (await notes.get("/feeds/notes/?timeout=0")).json["count"] == 0
 
 
 # Texts.

@@ -5,6 +5,8 @@ import difflib
 import pytest
 
 from smartfeeds.core.nearest import nearest
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.requests import GetNodeInfo, GetNodes, Publish, Request
 from support.chat import body_of, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, Starter, bare
 
@@ -251,6 +253,52 @@ async def test_may_not_says_who_may(news: Component) -> None:
     await news.affiliate(ALICE, "news", BOB, "outcast")
     assert await write(news, BOB, "post news Hello") == ["You may not do that. To write in news, ask its owner."]
     assert await write(news, BOB, "subscribe news") == ["You may not do that. Ask the owner of news."]
+
+
+async def test_refusal_has_its_reason(news: Component, monkeypatch: pytest.MonkeyPatch) -> None:
+    """\"You may not do that\" alone does not say what to change."""
+    handle = news.app.service.handle
+
+    async def refuse(request: Request) -> object:
+        if isinstance(request, Publish):
+            raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
+        return await handle(request)
+
+    monkeypatch.setattr(news.app.service, "handle", refuse)
+    (answer,) = await write(news, ALICE, "post news Hello")
+    assert answer == (
+        f"You may not do that. To write in news, ask its owner: {bare(ALICE)} (this item is somebody else's)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("post news Hello", "You may not do that."),
+        ("show newz", "There is no such feed or item, or it is closed to you."),
+        ("newz", "The service is busy. Try again later."),
+    ],
+)
+async def test_busy_service_is_no_unknown_feed(
+    news: Component, monkeypatch: pytest.MonkeyPatch, text: str, expected: str
+) -> None:
+    """The look-up for a suggestion may fail for a reason that has nothing to do with the feed."""
+    handle = news.app.service.handle
+
+    async def refuse(request: Request) -> object:
+        if isinstance(request, GetNodes) or (isinstance(request, GetNodeInfo) and text.startswith("post")):
+            raise FeedError(Condition.BUSY)
+        return await handle(request)
+
+    monkeypatch.setattr(news.app.service, "handle", refuse)
+    assert await write(news, BOB, text) == [expected]
+
+
+async def test_feed_that_is_meant_by_its_title_is_suggested(component: Component) -> None:
+    """Its name is nothing like the text, and a command is a little."""
+    await component.create(ALICE, "n17", title="Lisd")
+    (message,) = await send(component, BOB, "lisd")
+    assert offered(message) == ["show n17", "help"]
 
 
 def test_hostile_names_cannot_make_a_suggestion_slow(monkeypatch: pytest.MonkeyPatch) -> None:

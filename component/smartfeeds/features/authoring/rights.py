@@ -53,7 +53,7 @@ class WriterRights:
         except FeedError as error:
             # The publish creates the feed with the default options, or fails.
             if error.condition is not Condition.ITEM_NOT_FOUND:
-                return
+                raise
             options = NodeOptions(NodeKind.FEED)
         if options.shows_publisher:
             add_author(entry, call.actor.bare_text)

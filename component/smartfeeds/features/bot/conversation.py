@@ -126,10 +126,13 @@ class Conversation:
     def error(self, error: FeedError) -> str:
         """Returns what an error means, in the user's language. In English, an error without a text has its details."""
         text = _ERRORS.get(error.condition)
-        if text is not None:
-            return self.say(text)
-        details = f" ({error.text})" if error.text and self.texts.language == ENGLISH else ""
-        return self.say(_OTHER_ERROR) + details
+        if text is None or error.condition is Condition.FORBIDDEN:
+            return self.say(text or _OTHER_ERROR) + self.details(error)
+        return self.say(text)
+
+    def details(self, error: FeedError) -> str:
+        """Returns the reason of an error in parentheses, "" without one and in other languages."""
+        return f" ({error.text})" if error.text and self.texts.language == ENGLISH else ""
 
     def local_time(self, time_us: int) -> str:
         """Returns a time by the clock on the wall of the user."""

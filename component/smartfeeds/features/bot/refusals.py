@@ -5,6 +5,7 @@ Suggestions are names that the lists show to the user, so they reveal no closed 
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from smartfeeds.chat.commands import NAME_CHARACTERS, ChatCommand, ChatReply, CommandRights, Offer
 from smartfeeds.chat.grammar import split_command, take
@@ -24,6 +25,23 @@ WORD_CHARACTERS = 40  # of a word that an answer repeats
 _PEOPLE = 3  # whom an answer names
 _OFFERED_CHARACTERS = 200  # of a corrected command that an answer offers
 _FEED = "FEED"  # in the usage of a command
+# What may not be known does not exist. Every other failure, such as that of a busy service, is told.
+_UNKNOWN = frozenset(
+    {
+        *(Condition.ITEM_NOT_FOUND, Condition.FORBIDDEN, Condition.CLOSED_NODE),
+        *(Condition.NOT_SUBSCRIBED_READER, Condition.PENDING_SUBSCRIPTION),
+    }
+)
+
+
+class _LikeFeed(NamedTuple):
+    """A feed whose name or title is like a text, and how much (`core.nearest.similarity`)."""
+
+    name: str
+    likeness: float
+
+
+_NO_FEED = _LikeFeed("", 0.0)
 
 
 def feed_in(command: ChatCommand, rest: str) -> str:
@@ -34,14 +52,22 @@ def feed_in(command: ChatCommand, rest: str) -> str:
 
 async def refusal(c: Conversation, command: ChatCommand, rest: str, error: FeedError) -> ChatReply:
     """Answers a command that the service refuses."""
+    try:
+        return await _refusal(c, command, rest, error)
+    except FeedError:
+        # The refusal itself is certain: it is told without what could not be looked up.
+        return ChatReply(c.error(error))
+
+
+async def _refusal(c: Conversation, command: ChatCommand, rest: str, error: FeedError) -> ChatReply:
     feed = feed_in(command, rest)
     if feed and error.condition is Condition.FORBIDDEN:
-        return ChatReply(await _who_may(c, command, feed))
+        return ChatReply(await _who_may(c, command, feed) + c.details(error))
     if feed and error.condition is Condition.CLOSED_NODE:
         info = await _info(c, feed)
         return ChatReply(closed_text(c, None if info is None else info.node))
     if feed and error.condition is Condition.ITEM_NOT_FOUND:
-        name = await _nearest_feed(c, feed)
+        name = (await _nearest_feed(c, feed)).name
         if name and name != feed:  # an item may be missing, too
             return _meant(c, c.error(error), command_text(c.texts, command.usage, name), take(rest)[1])
     return ChatReply(c.error(error))
@@ -66,12 +92,21 @@ async def _info(c: Conversation, feed: str) -> NodeInfo | None:
     """Returns what the user may know of a feed, None if that is nothing."""
     try:
         return await c.ask(GetNodeInfo(c.actor, c.service, feed), NodeInfo)
-    except FeedError:
+    except FeedError as error:
+        if error.condition not in _UNKNOWN:
+            raise
         return None
 
 
 async def unknown_command(c: Conversation) -> ChatReply:
     """The answer to a message that is no command, with the command that the user may have meant."""
+    try:
+        return await _unknown(c)
+    except FeedError as error:
+        return ChatReply(c.error(error))
+
+
+async def _unknown(c: Conversation) -> ChatReply:
     if c.message.reply_to:
         return ChatReply(c.say(posting.NO_ITEM))
     word, rest = split_command(c.message.text)
@@ -81,10 +116,10 @@ async def unknown_command(c: Conversation) -> ChatReply:
         return _meant(c, text, command_text(c.texts, follow.usage, split_word(c.message.text)), "")
     feed = await _nearest_feed(c, take(c.message.text)[0])
     name = nearest(word, _command_words(c))
-    if name and similarity(name, word) > similarity(feed, word):
+    if name and similarity(name, word) > feed.likeness:
         return _meant(c, text, name, rest)
-    if feed:
-        return _meant(c, text, c.command(usages.SHOW, feed), "")
+    if feed.name:
+        return _meant(c, text, c.command(usages.SHOW, feed.name), "")
     return ChatReply(text, (c.offer(usages.HELP),))
 
 
@@ -123,22 +158,23 @@ def _meant(c: Conversation, text: str, command: str, rest: str) -> ChatReply:
     return ChatReply(f"{text} {c.say('Did you mean: {command}', command=line)}", offers)
 
 
-async def _nearest_feed(c: Conversation, text: str) -> str:
-    """Returns the name of the feed that is most like a text, among those that the user may see; empty if none is like
-    it."""
+async def _nearest_feed(c: Conversation, text: str) -> _LikeFeed:
+    """Returns the feed that is most like a text, among those that the user may see; _NO_FEED if none is like it."""
     page = ResultSetRequest(max=str(SEARCHED))
     try:
         nodes = (await c.ask(GetNodes(c.actor, c.service, page), NodeList)).nodes
-    except FeedError:
-        return ""
+    except FeedError as error:
+        if error.condition not in _UNKNOWN:
+            raise
+        return _NO_FEED
     return await asyncio.to_thread(_nearest_node, text, nodes)
 
 
-def _nearest_node(text: str, nodes: Sequence[Node]) -> str:
+def _nearest_node(text: str, nodes: Sequence[Node]) -> _LikeFeed:
     names: dict[str, str] = {}
     for node in nodes:
         for name in (node.options.title, node.name):  # of equal texts the name of a node counts
             if 0 < len(name) <= NAME_CHARACTERS:
                 names[name.casefold()] = node.name
     name = nearest(text, names)
-    return names[name] if name else ""
+    return _LikeFeed(names[name], similarity(name, text)) if name else _NO_FEED

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from lxml import etree, html
 
-from smartfeeds.core.urls import ACCOUNT, ADMIN, LOGIN, MANIFEST, OPENSEARCH, ROBOTS, SEARCH, WRITE
+from smartfeeds.core.urls import ACCOUNT, ADMIN, FOLLOW, GUESTS, LOGIN, MANIFEST, OPENSEARCH, ROBOTS, SEARCH, WRITE
 from support.component import ALICE
 from support.prose import html_entry
 from support.web import Web, WebStarter
@@ -110,6 +110,18 @@ async def test_crawlers_read_feeds_and_no_page_for_people_alone(web: Web) -> Non
         "/docs",
     ):
         assert may_read(got.text, path), path
-    closed = (ADMIN, f"{ADMIN}tokens/", LOGIN, f"{LOGIN}?next=/", ACCOUNT, SEARCH, f"{SEARCH}?q=x", f"{WRITE}notes/")
+    closed = (
+        ADMIN,
+        f"{ADMIN}tokens/",
+        LOGIN,
+        f"{LOGIN}?next=/",
+        ACCOUNT,
+        SEARCH,
+        f"{SEARCH}?q=x",
+        f"{WRITE}notes/",
+        FOLLOW,
+        f"{FOLLOW}?url=x",
+        f"{GUESTS}notes/",
+    )
     for path in closed:
         assert not may_read(got.text, path), path

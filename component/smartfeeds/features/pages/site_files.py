@@ -10,6 +10,8 @@ from smartfeeds.core.urls import (
     ADMIN,
     CONFLICTS,
     DELETE,
+    FOLLOW,
+    GUESTS,
     IMAGES,
     LOGIN,
     OPENSEARCH,
@@ -55,7 +57,20 @@ _ICON_SIZES: Final = (192, 512)
 _NAME_CHARACTERS: Final = 16  # of the name of a search engine (OpenSearch 1.1, ShortName)
 # Forms, pages of one reader, and pages that cost much and have no text of their own. Crawlers without an account get no
 # closed feed in any case.
-_NOT_FOR_CRAWLERS: Final = (ACCOUNT, ADMIN, CONFLICTS, DELETE, IMAGES, LOGIN, OUTLINE, SEARCH, THEME, WRITE)
+_NOT_FOR_CRAWLERS: Final = (
+    ACCOUNT,
+    ADMIN,
+    CONFLICTS,
+    DELETE,
+    FOLLOW,
+    GUESTS,
+    IMAGES,
+    LOGIN,
+    OUTLINE,
+    SEARCH,
+    THEME,
+    WRITE,
+)
 
 
 async def get_manifest(call: HttpCall) -> Reply:

@@ -10,9 +10,14 @@ import pytest_asyncio
 import structlog
 from lxml import etree
 
+from smartfeeds.app.sides import all_resources
 from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.token import TokenScope
+from smartfeeds.features.administration.log_list import LOG
 from smartfeeds.features.administration.plots import axis_top
+from smartfeeds.features.administration.tables import tabs_of
+from smartfeeds.service import node_people
+from smartfeeds.service.consumer_requests import CONSUMERS
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from smartfeeds.telemetry import set_up_logging
@@ -42,6 +47,21 @@ CHANGES = [
     ("/admin/tokens/", {"action": "create", "feed": "notes", "scope": "read"}),
     ("/admin/consumers/", {"action": "retry", "consumer": ""}),
 ]
+
+
+async def test_tabs_are_the_lists_that_the_service_has(zoes: Web) -> None:
+    """A list that leaves with its feature takes its tab along."""
+
+    async def links(path: str, which: str = "") -> list[str]:
+        page = etree.fromstring((await see(zoes, ZOE, path)).body, etree.HTMLParser())
+        return [str(link) for link in page.xpath(f"//nav[@class='views']/a{which}/@href")]
+
+    shown = await links("/admin/")
+    tabs = [path for path, _title in tabs_of(all_resources())]
+    assert shown == ["/admin/", *tabs, "/admin/log/"] and set(LISTS) <= set(shown)
+    for path in shown:
+        assert await links(path, "[@aria-current='page']") == [path]
+    assert [path for path, _title in tabs_of((CONSUMERS, node_people.MEMBERS, LOG))] == ["/admin/consumers/"]
 
 
 async def test_navigation_leads_admins_to_the_administration(zoes: Web) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from smartfeeds.app.feature import Feature, Host, Running, ServiceSide, StoreSide
 
 if TYPE_CHECKING:
-    from smartfeeds.features.administration.routes import AdminHandlers
+    from smartfeeds.features.administration.http import Administration
     from smartfeeds.http.side import HttpSide
     from smartfeeds.service.resources import Resource
 
@@ -23,7 +23,7 @@ def _service() -> ServiceSide:
     return ServiceSide(xmpp=XMPP, resources=(LOG,))
 
 
-def _http() -> "HttpSide[AdminHandlers]":
+def _http() -> "HttpSide[Administration]":
     from smartfeeds.features.administration.routes import HTTP
 
     return HTTP
@@ -36,9 +36,9 @@ def _run(host: Host) -> Running:
 
 
 def _shows(resources: "tuple[Resource[Any], ...]") -> "HttpSide[Any]":
-    from smartfeeds.features.administration.tables import tables_of
+    from smartfeeds.features.administration.tables import pages_of
 
-    return tables_of(resources)
+    return pages_of(resources)
 
 
 ADMINISTRATION = Feature(

@@ -56,10 +56,12 @@ OPTION_LABELS = {name: _LABELS.get(name, OPTIONS[name].label) for name in SHOWN_
 @dataclass(frozen=True, slots=True)
 class PageContext:
     """The context of a page of the administration: the rights of its reader, its path, and the result of the last
-    action. `done` is the message of a success, `problem` that of a failure."""
+    action. `done` is the message of a success, `problem` that of a failure. `tabs` are the paths and titles of the
+    lists."""
 
     standing: Standing
     here: str
+    tabs: tuple[tuple[str, str], ...]
     name: str = ""
     done: str = ""
     problem: str = ""
@@ -169,7 +171,7 @@ FEED_FORM = page_for_people(
 
 class WebAdmin:
     """Handles the pages and their forms. `service` is the address of the service, and `now_us` returns microseconds;
-    `change` performs a request even if the client disconnects."""
+    `change` performs a request even if the client disconnects. `tabs` are those of `PageContext`."""
 
     def __init__(
         self,
@@ -178,16 +180,18 @@ class WebAdmin:
         service: str,
         bodies: BodyReader,
         now_us: Callable[[], int],
+        tabs: tuple[tuple[str, str], ...],
     ) -> None:
         self.handle = handle
         self.change = change
         self.service = service
         self._bodies = bodies
         self._now_us = now_us
+        self._tabs = tabs
 
     async def overview(self, call: HttpCall) -> Reply:
         """The first page. Raises FeedError."""
-        view = await read_view(self.handle, self.service, call)
+        view = await read_view(self.handle, self.service, call, self._tabs)
         statistics = None
         if view.standing.admin:
             statistics = await ask(self.handle, GetStatistics(call.actor, self.service), Statistics)
@@ -195,13 +199,13 @@ class WebAdmin:
 
     async def feed(self, call: HttpCall) -> Reply:
         """The options of a node. Raises FeedError."""
-        view = await read_view(self.handle, self.service, call)
+        view = await read_view(self.handle, self.service, call, self._tabs)
         return call.zipped(page_reply(_feed_page(call, view, await self._configuration(call))))
 
     async def submit_feed(self, call: HttpCall) -> Reply:
         """Configures or deletes a node. Raises FeedError."""
         fields = await self._bodies.fields(call)
-        view = await read_view(self.handle, self.service, call)
+        view = await read_view(self.handle, self.service, call, self._tabs)
         configuration = await self._configuration(call)
         form = None
         try:
@@ -223,13 +227,13 @@ class WebAdmin:
         return await ask(self.handle, GetConfiguration(call.actor, self.service, call.name), Configuration)
 
 
-async def read_view(handle: Handle, service: str, call: HttpCall) -> PageContext:
+async def read_view(handle: Handle, service: str, call: HttpCall, tabs: tuple[tuple[str, str], ...]) -> PageContext:
     """Returns the context of a page for its reader. Raises FeedError(FORBIDDEN) for users who administer nothing."""
     standing = await ask(handle, GetStanding(call.actor, service), Standing)
     if not (standing.admin or standing.owner or standing.creator):
         raise FeedError(Condition.FORBIDDEN, "you own no feed, and you are no admin of the service")
     done = DONE.get(query_of(call).get("done", ""), "") if call.method in ("GET", "HEAD") else ""
-    return PageContext(standing, call.path, call.name, frame_of(call).texts.say(done) if done else "")
+    return PageContext(standing, call.path, tabs, call.name, frame_of(call).texts.say(done) if done else "")
 
 
 def query_of(call: HttpCall) -> dict[str, str]:

@@ -5,6 +5,7 @@ to a page that shows the result. One response cannot redirect: that with a new t
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -13,7 +14,18 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import ADMIN, ADMIN_FEEDS, entry_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.administration.pages import PageContext, query_of, read_view, shared, with_problem
+from smartfeeds.features.administration.log_list import LOG
+from smartfeeds.features.administration.pages import (
+    FEED,
+    FEED_FORM,
+    OVERVIEW,
+    PageContext,
+    WebAdmin,
+    query_of,
+    read_view,
+    shared,
+    with_problem,
+)
 from smartfeeds.features.pages.frame import Frame, frame_of, page_reply
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import STATUSES
@@ -29,10 +41,11 @@ ROWS = 50  # in a page
 
 
 class Tables:
-    """Handles the tables and their forms."""
+    """Handles the tables and their forms. `tabs` are those of `PageContext`."""
 
-    def __init__(self, tools: SiteTools) -> None:
+    def __init__(self, tools: SiteTools, tabs: tuple[tuple[str, str], ...]) -> None:
         self._tools = tools
+        self._tabs = tabs
 
     async def show(self, resource: Resource[Any], call: HttpCall) -> Reply:
         """A page with a table. Raises FeedError."""
@@ -57,7 +70,7 @@ class Tables:
         return call.see_other(f"{outcome.path or call.path}?done={outcome.done}")
 
     async def _view(self, call: HttpCall) -> PageContext:
-        return await read_view(self._tools.handle, self._tools.domain, call)
+        return await read_view(self._tools.handle, self._tools.domain, call, self._tabs)
 
     async def _page(self, resource: Resource[Any], call: HttpCall, view: PageContext, secret: str = "") -> Reply:
         after = query_of(call).get("after", "")
@@ -92,7 +105,7 @@ def _actions(resource: Resource[Any]) -> list[Action]:
 
 
 def _columns(resource: Resource[Any]) -> tuple[Column[Any], ...]:
-    assert resource.table is not None  # `tables_of` leaves out the others; so below
+    assert resource.table is not None  # `pages_of` leaves out the others; so below
     return resource.pick(resource.table.columns)
 
 
@@ -116,12 +129,46 @@ def _cell(frame: Frame, column: Column[Any], value: object) -> object:
     return "" if value is None else value
 
 
-def tables_of(resources: tuple[Resource[Any], ...]) -> HttpSide[Tables]:
-    """Returns the pages of lists, and their forms."""
-    return HttpSide(tuple(route for resource in resources if resource.table for route in _routes(resource)), Tables)
+@dataclass(frozen=True, slots=True)
+class AdminPages:
+    """The handlers of the tables, and those of the other pages."""
+
+    tables: Tables
+    web: WebAdmin
 
 
-def _routes(resource: Resource[Any]) -> list[Route[Tables]]:
+# fmt: off
+_ROUTES: tuple[Route[AdminPages], ...] = (
+    Route("GET", "/admin/", "admin", OVERVIEW, lambda h: h.web.overview),
+    Route("GET", "/admin/feeds/{name}/", "admin", FEED, lambda h: h.web.feed),
+    Route("POST", "/admin/feeds/{name}/", "admin", FEED_FORM, lambda h: h.web.submit_feed),
+)
+# fmt: on
+
+
+def pages_of(resources: tuple[Resource[Any], ...]) -> HttpSide[AdminPages]:
+    """Returns the pages for people: those of the lists that the service has, with their forms, and the others."""
+    tabs = tabs_of(resources)
+
+    def handlers(tools: SiteTools) -> AdminPages:
+        web = WebAdmin(tools.handle, tools.perform, tools.domain, tools.bodies, tools.now_us, tabs)
+        return AdminPages(Tables(tools, tabs), web)
+
+    routes = tuple(route for resource in resources if resource.table for route in _routes(resource))
+    return HttpSide((*routes, *_ROUTES), handlers)
+
+
+def tabs_of(resources: tuple[Resource[Any], ...]) -> tuple[tuple[str, str], ...]:
+    """Returns the paths and titles of the lists that belong to no feed. That of the log is for admins alone, and the
+    template has it."""
+    return tuple(
+        (path_of(resource, ADMIN), resource.table.title)
+        for resource in resources
+        if resource.table and not resource.of_node and resource is not LOG
+    )
+
+
+def _routes(resource: Resource[Any]) -> list[Route[AdminPages]]:
     assert resource.table is not None
     path, title, scope = path_of(resource, ADMIN), resource.table.title, TokenScope.ADMIN
     operation = page_for_people(f"admin-{resource.name}", f"Web administration: {title}", scope=scope)
@@ -133,9 +180,9 @@ def _routes(resource: Resource[Any]) -> list[Route[Tables]]:
     return routes
 
 
-def _show(resource: Resource[Any], tables: Tables) -> Handler:
-    return partial(tables.show, resource)
+def _show(resource: Resource[Any], pages: AdminPages) -> Handler:
+    return partial(pages.tables.show, resource)
 
 
-def _submit(resource: Resource[Any], tables: Tables) -> Handler:
-    return partial(tables.submit, resource)
+def _submit(resource: Resource[Any], pages: AdminPages) -> Handler:
+    return partial(pages.tables.submit, resource)

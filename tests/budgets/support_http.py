@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -39,6 +39,7 @@ PAGE = 50
 IN_FLIGHT = 20  # connections, each with a request
 FEW = 100  # requests; three times as many are compared with them
 DEAREST = 20  # modules that a failure names
+MEASUREMENTS = 3  # of work that exceeds its budget
 _PACKAGE = str(Path(smartfeeds.__file__).parent)
 DOMAIN = "feeds.example.org"
 # A turn of the event loop. Whether a result of a thread comes in the same turn as something else is chance.
@@ -137,15 +138,28 @@ class Budget(NamedTuple):
     modules: int
     statements: float
 
-    def assert_holds(self, found: PageWork, margin: float) -> None:
-        """`margin` is for other versions of the libraries. Modules have none: those of libraries do not count."""
-        within = (
+    async def assert_holds(self, measure: Callable[[Path], Awaitable[PageWork]], folder: Path, margin: float) -> None:
+        """`measure` takes a folder for its service. `margin` is for other versions of the libraries.
+
+        Other programs of the machine only add work: requests of a group arrive in two pieces, or the event loop needs
+        one more iteration. So the work is measured up to three times, and one measurement within the budget suffices.
+        """
+        for attempt in range(MEASUREMENTS):
+            own_folder = folder / str(attempt)
+            own_folder.mkdir()
+            found = await measure(own_folder)
+            if self._holds(found, margin):
+                return
+        pytest.fail(f"the budget is {self}\n{found.report}")
+
+    def _holds(self, found: PageWork, margin: float) -> bool:
+        # Modules have no margin: those of libraries do not count.
+        return (
             found.calls <= self.calls * margin
             and found.c_calls <= self.c_calls * margin
             and len(found.modules) <= self.modules
             and found.statement_count <= self.statements * margin
         )
-        assert within, f"the budget is {self}\n{found.report}"
 
 
 @dataclass(frozen=True, slots=True)

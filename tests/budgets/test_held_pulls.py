@@ -51,6 +51,8 @@ async def test_held_pull_stays_within_its_budget(
     measure: Callable[[HttpWork], Awaitable[PageWork]],
     budget: Budget,
 ) -> None:
-    async with http_work(tmp_path, monkeypatch) as work:
-        found = await measure(work)
-    budget.assert_holds(found, MARGIN)
+    async def work_in(folder: Path) -> PageWork:
+        async with http_work(folder, monkeypatch) as work:
+            return await measure(work)
+
+    await budget.assert_holds(work_in, tmp_path, MARGIN)

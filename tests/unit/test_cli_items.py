@@ -117,7 +117,7 @@ def test_publish_explains_a_wrong_command_line(news: Run, arguments: list[str], 
     [
         (b"\xff", [], Exit.FAILED, "is not UTF-8"),
         (b"x" * (MAX_WRITTEN_BYTES + 1), [], Exit.REFUSED, "at most 380000 bytes"),
-        (b"x" * 70_000, [], Exit.REFUSED, "payload-too-big"),
+        (b"x" * 70_000, [], Exit.REFUSED, "the limit of this node is 65,536"),
         (b"<entry", ["--xml"], Exit.REFUSED, "well-formed"),
     ],
     ids=["encoding", "endless", "long", "malformed"],

@@ -19,7 +19,7 @@ def test_no_feature_replaces_what_another_one_brings() -> None:
         [name for side in every for name in side.features],
         [name for side in every for name in side.node_features],
         [command.name for table in sides.chat_tables() for command in table.commands],
-        [name for feature in FEATURES for name in feature.commands],
+        [row.name for feature in FEATURES for row in feature.commands],
     )
 
     assert all(keys)

@@ -197,9 +197,9 @@ async def test_combining_versions(notes: Web, token: str) -> None:
 async def test_form_combines_versions(notes: Web, token: str) -> None:
     """[FS-070] [A-62] The page has a form with the first version in it, for those who may decide."""
     await clash(notes, token)
-    assert not etree.HTML((await notes.get(ITEM, HTML)).text).xpath("//form[@class='editor']")
+    assert not etree.HTML((await notes.get(ITEM, HTML)).text).xpath("//details[@class='combine']/form")
     page = etree.HTML((await notes.get(ITEM, HTML, Authorization=token)).text)
-    (form,) = page.xpath("//form[@class='editor']")
+    (form,) = page.xpath("//details[@class='combine']/form")
     fields = [(node.get("name"), node.get("value")) for node in form.iter("input")]
     assert ("title", "theirs") in fields
     (button,) = form.iter("button")
@@ -409,7 +409,8 @@ async def test_page_is_strict_and_runs_only_our_script(notes: Web, token: str) -
         assert "default-src 'none'" in got.header("Content-Security-Policy")
         assert got.header("Referrer-Policy") == "same-origin"
         root = etree.HTML(got.text)
-        assert [one.startswith("/static/app.") for one in root.xpath("//script/@src")] == [True]
+        scripts = root.xpath("//script/@src")
+        assert [source.partition(".")[0] for source in scripts] == ["/static/app", "/static/images"]
         assert not "".join(root.xpath("//script//text()"))
         cards = root.xpath("//section[@data-id='a']//article")
         assert ["theirs" in "".join(card.xpath(".//text()[not(ancestor::del)]")) for card in cards] == [True, False]

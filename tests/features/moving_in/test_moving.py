@@ -588,7 +588,7 @@ async def test_items_beyond_the_limits_are_reported_and_the_others_moved(world: 
     ]
     assert {item_id: reason.split(";")[0] for item_id, reason in report.counts.skipped} == {
         "empty": "the item has no payload",
-        "large": "payload-too-big",
+        "large": "the item has 70,162 bytes, and the limit of this node is 65,536",
         "gone": "the payload is marked as deleted",
     }
 

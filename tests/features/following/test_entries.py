@@ -1,7 +1,10 @@
 """My feeds: the newest entries of what a person follows, and the marks of what was read."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from lxml import html
 
 from smartfeeds.core.token import TokenScope
@@ -128,6 +131,30 @@ async def test_script_of_the_page_learns_of_newer_entries(own_web: Web) -> None:
         numbers.append(int((await reader.get("/follow/entries", "application/json")).json["newest"]))
     (shown_newest,) = (await shown(reader))[1].xpath("//section[@id='entries']/@data-newest")
     assert numbers[0] < numbers[1] == int(shown_newest) < 2**53
+
+
+async def test_look_for_newer_entries_reads_one_entry_only(own_web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each open page looks every 30 seconds. A feed that was closed, and a removed entry, are no news."""
+    names = ("one", "two", "closed")
+    for name in names:
+        await own_web.component.create(BOB, name)
+    await follow(own_web, *names)
+    await publish(own_web, *((name, f"i{number}") for name in names for number in range(5)))
+    await own_web.component.configure(BOB, "closed", access_model="whitelist")
+    reader, read = await sign_in(own_web, ALICE), list[str]()
+    merged = entries.merged_entries
+
+    def count(*arguments: Any) -> Iterator[Any]:
+        for entry in merged(*arguments):
+            read.append(entry.node.name)
+            yield entry
+
+    (shown_newest,) = (await shown(reader))[1].xpath("//section[@id='entries']/@data-newest")
+    monkeypatch.setattr(entries, "merged_entries", count)
+    assert (await reader.get("/follow/entries", "application/json")).json == {"newest": shown_newest}
+    assert read == ["two"]
+    await own_web.component.retract(BOB, "one", "i4")
+    assert (await reader.get("/follow/entries", "application/json")).json == {"newest": shown_newest}
 
 
 async def test_marks_end_with_the_subscription_and_are_exported(own_web: Web) -> None:

@@ -50,6 +50,18 @@ class MyEntries(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class GetNewestKey(Request):
+    """The key of the newest entry of what the actor follows. Each open page asks for it every 30 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewestKey(Answer):
+    """The key of an entry, 0 without any."""
+
+    modified_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class MarkRead(Request):
     """Marks all entries of the feeds that the actor follows as read, up to a time: that of the newest entry that the
     actor has seen."""
@@ -80,6 +92,17 @@ def get_my_entries(tx: ReadTx, context: Context, request: GetMyEntries) -> MyEnt
     return MyEntries(tuple(entries), None, len(rows))
 
 
+def get_newest_key(tx: ReadTx, context: Context, request: GetNewestKey) -> NewestKey:
+    """The key of one entry, without the other entries and rights of a page. The cost grows with the subscriptions of
+    the actor."""
+    nodes = {node.node_no: node for node, _row in _subscribed(tx, context, request.actor) if node.live}
+    ordered = sorted(nodes.values(), key=lambda node: -node.last_modified_us)
+    # Rights are read only until no other feed can have a newer entry.
+    readable = (node for node in ordered if recipient_access(tx, context, node, request.actor).reading_error is None)
+    entry = next(merged_entries(tx, readable, None, 1), None)
+    return NewestKey(0 if entry is None else entry.item.modified_us)
+
+
 def read_until_us(row: Subscription) -> int:
     """Returns the key up to which a subscriber has read a feed."""
     return max(row.since_us, int(row.options.get(READ, ("0",))[0]))
@@ -87,13 +110,21 @@ def read_until_us(row: Subscription) -> int:
 
 def _followed(tx: ReadTx, context: Context, actor: Jid) -> dict[int, tuple[Node, Subscription]]:
     """The feeds that a person follows and may read, with the subscription that counts, by number."""
-    bare = actor.bare_text
     rows: dict[int, tuple[Node, Subscription]] = {}
-    for node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us):
-        is_followed = row.jid == bare and row.state is SubscriptionState.SUBSCRIBED and node.kind is NodeKind.FEED
-        if is_followed and recipient_access(tx, context, node, actor).reading_error is None:
+    for node, row in _subscribed(tx, context, actor):
+        if recipient_access(tx, context, node, actor).reading_error is None:
             rows.setdefault(node.node_no, (node, row))
     return rows
+
+
+def _subscribed(tx: ReadTx, context: Context, actor: Jid) -> list[tuple[Node, Subscription]]:
+    """The feeds that a person follows, also those that were closed since."""
+    bare = actor.bare_text
+    return [
+        (node, row)
+        for node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us)
+        if row.jid == bare and row.state is SubscriptionState.SUBSCRIBED and node.kind is NodeKind.FEED
+    ]
 
 
 def mark_read(tx: WriteTx, context: Context, request: MarkRead, after: int = 0) -> MarkedRead | MoreSteps[MarkedRead]:
@@ -112,6 +143,9 @@ def mark_read(tx: WriteTx, context: Context, request: MarkRead, after: int = 0) 
 
 
 USE_CASES: Final = UseCases(
-    reads={GetMyEntries: ("get_my_entries", get_my_entries)},
+    reads={
+        GetMyEntries: ("get_my_entries", get_my_entries),
+        GetNewestKey: ("get_newest_key", get_newest_key),
+    },
     writes={MarkRead: ("mark_read", mark_read)},
 )

@@ -16,7 +16,7 @@ from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import FOLLOW, LOGIN, entry_path, feed_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.following.entries import GetMyEntries, MarkRead, MyEntries
+from smartfeeds.features.following.entries import GetMyEntries, GetNewestKey, MarkRead, MyEntries, NewestKey
 from smartfeeds.features.following.upload import read_upload_form
 from smartfeeds.features.pages.bookmarklet import PAGE, bookmarklet
 from smartfeeds.features.pages.frame import ReaderPlaces, frame_of, page_reply
@@ -225,10 +225,13 @@ class FollowPages:
         """The newest entries of what the reader follows; for the script of the page, the key of the newest one."""
         query = read_parameters(call.query, ("after",))
         after = parse_entry_place(query["after"]) if query.get("after") else None
+        if not prefers_page(call.header("Accept")):
+            # On a page of older entries newer ones are no news.
+            request = GetNewestKey(call.actor, self._service)
+            key_us = 0 if after else (await ask(self._handle, request, NewestKey)).modified_us
+            return Reply(dump_json({"newest": str(key_us)}), JSON.media_type, headers=PRIVATE)
         answer = await ask(self._handle, GetMyEntries(call.actor, self._service, ENTRIES, after), MyEntries)
         newest_us = max((entry.item.modified_us for entry in answer.entries), default=0)
-        if not prefers_page(call.header("Accept")):
-            return Reply(dump_json({"newest": str(newest_us)}), JSON.media_type, headers=PRIVATE)
         frame = frame_of(call)
 
         def write() -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from smartfeeds.core.model import Item
-from smartfeeds.core.text import attribute, escape
+from smartfeeds.core.text import attribute, cut, escape
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.urls import harmless
 from smartfeeds.errors import FeedError
@@ -177,6 +177,11 @@ class Entry:
     left: bool = False
     unread: list[str] = field(default_factory=list)
     unsafe: bool = False
+
+    def label(self, characters: int) -> str:
+        """Returns the title, cut to a number of characters; without one the beginning of the text, else the id."""
+        texts = (text.plain for text in (self.title, self.summary, self.content) if text is not None)
+        return cut(next(filter(None, texts), "") or self.item_id, characters)
 
     @property
     def issued_us(self) -> int:

@@ -20,10 +20,11 @@ from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.store.base import ReadTx
 
 COMMENTS = "urn:xmpp:microblog:0:comments/"  # and the id of an entry: the node of its comments (XEP-0277 4.2)
-REFERENCES = 3  # of one entry that are followed
-_NODES = 8  # in which the entries that one page answers are looked up
-_ITEMS = 100  # of each of them
-_LINKS = 100  # of an entry among which its comments are looked for
+# Publishers choose the references and links of an entry, so everything that is read for them has a bound.
+REFERENCES = 3  # of one entry that are followed: hardly any answers more than one
+_NODES = 8  # in which the entries that one page answers are looked up, by up to three statements each
+_ITEMS = 100  # of each of them: more than a page has entries with one reference each
+_LINKS = 100  # of an entry among which its comments are looked for: each may take a statement
 
 
 class ItemPlace(NamedTuple):

@@ -271,3 +271,19 @@ def test_nothing_is_made_of_empty_elements():
         "urn:x-smartfeeds:a",
         EntryText(TextKind.TEXT, ""),
     )
+
+
+@pytest.mark.parametrize(
+    ("title", "summary", "content", "label"),
+    [
+        ("A title", "x", "y", "A title"),
+        ("", "A summary", "y", "A summary"),
+        ("", "", "One  and\ntwo", "One and two"),
+        ("", "", "", "i"),
+        ("T" * 90, "", "", "T" * 19 + "…"),
+    ],
+)
+def test_label_of_an_entry(title, summary, content, label):
+    """Chats and pages name an entry in the same way."""
+    texts = [EntryText(TextKind.TEXT, text) for text in (title, summary, content)]
+    assert Entry("i", "urn:i", *texts).label(20) == label

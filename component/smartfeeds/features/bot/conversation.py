@@ -4,16 +4,17 @@ A command gets everything from the service by `Conversation.ask`, with the right
 room itself; `by_author` puts the person in its place whose address is proved.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from smartfeeds.app.feature import Host
-from smartfeeds.chat.commands import ChatCommand, ChatReply, Offer, RefusalError
+from smartfeeds.chat.commands import NAME_CHARACTERS, ChatCommand, ChatReply, Offer, RefusalError
 from smartfeeds.chat.grammar import quote
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.text import cut
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.chat import ChatRow, ChatSettings
@@ -48,6 +49,7 @@ _ERRORS: Mapping[Condition, str] = {
     Condition.BUSY: N_("The service is busy. Try again later."),
 }
 _NO_AUTHOR = N_("This room does not prove to me who you are. To publish in your name, write to me directly: {address}")
+_PEOPLE = 3  # that an answer names: enough to ask one of them, and one line
 _OTHER_ERROR = N_("That did not work.")
 
 
@@ -133,6 +135,10 @@ class Conversation:
     def details(self, error: FeedError) -> str:
         """Returns the reason of an error in parentheses, "" without one and in other languages."""
         return f" ({error.text})" if error.text and self.texts.language == ENGLISH else ""
+
+    def names_of(self, people: Sequence[str]) -> str:
+        """Returns the first few of the owners of a feed, as an answer names them."""
+        return ", ".join(cut(jid, NAME_CHARACTERS) for jid in people[:_PEOPLE])
 
     def local_time(self, time_us: int) -> str:
         """Returns a time by the clock on the wall of the user."""

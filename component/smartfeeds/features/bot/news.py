@@ -36,8 +36,11 @@ ON = frozenset({"on", "an", "ein"})
 _OFF_USAGE = N_("answers off")
 # To one person: a discussion stays readable, and nobody can flood an author with answers.
 RATE = Rate(per_s=1 / 60, burst=10)
+# To all people of one domain so many times as much: a server with thousands of authors is served, and one that accepts
+# every address cannot make the service send without end.
 DOMAIN_SHARE = 100
-WAITING = 1_000  # messages that wait for the end of quiet hours
+# Messages that wait for the end of quiet hours. They are in memory, a few kB each; more are dropped.
+WAITING = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,6 @@ LIKE = "\u2665"  # the title of a like, as Movim publishes it
 _LIKES = frozenset("\u2764\u2665\U0001f44d\U0001f499\U0001f49a\U0001f49b\U0001f49c\U0001f9e1")
 _VARIANT = "\ufe0f"  # shows a character as a picture; clients send it or not
 NO_ITEM = N_("Reply to a message that shows one item. To publish: post FEED TEXT")
-OWNERS = 3  # whom an answer names
 OWN_ITEMS = 20  # items of the author among which `edit` and `delete` look for the newest
 
 
@@ -114,7 +113,7 @@ async def _check_reply(c: Conversation, feed: str) -> None:
         raise RefusalError(c.say("Only subscribers may answer in {feed}. Write: {command}", feed=name, command=command))
     # The owners, as far as the user may know them.
     owners = (await c.ask(GetNodeInfo(c.actor, c.service, feed), NodeInfo)).owners
-    people = ", ".join(cut(jid, NAME_CHARACTERS) for jid in owners[:OWNERS])
+    people = c.names_of(owners)
     if people:
         raise RefusalError(
             c.say("Only its publishers may answer in {feed}. Ask its owner: {people}", feed=name, people=people)

@@ -22,7 +22,6 @@ from smartfeeds.service.requests import GetNodeInfo, GetNodes, NodeInfo, NodeLis
 from smartfeeds.texts import ENGLISH
 
 WORD_CHARACTERS = 40  # of a word that an answer repeats
-_PEOPLE = 3  # whom an answer names
 _OFFERED_CHARACTERS = 200  # of a corrected command that an answer offers
 _FEED = "FEED"  # in the usage of a command
 # What may not be known does not exist. Every other failure, such as that of a busy service, is told.
@@ -77,7 +76,7 @@ async def _who_may(c: Conversation, command: ChatCommand, feed: str) -> str:
     """Returns who may do what a command does, as far as the user may know it."""
     info = await _info(c, feed)
     owners = info.owners if info is not None else ()
-    people = ", ".join(cut(jid, NAME_CHARACTERS) for jid in owners[:_PEOPLE])
+    people = c.names_of(owners)
     name = cut(feed, NAME_CHARACTERS)
     if command.rights is CommandRights.AUTHOR:
         if people:

@@ -78,10 +78,8 @@ def render_item(texts: Texts, links: Links, node: Node, item: Item, *, edited: b
 
 
 def title_of_item(item: Item) -> str:
-    """Returns the title of an item on one line; without one, the beginning of its text, or its id."""
-    entry = read_entry(item)
-    texts = (text.plain for text in (entry.title, entry.summary, entry.content) if text is not None)
-    return cut(next(filter(None, texts), "") or item.id, TITLE_CHARACTERS)
+    """Returns the title of an item on one line (`Entry.label`)."""
+    return read_entry(item).label(TITLE_CHARACTERS)
 
 
 def answered_titles(answered: AnsweredItems) -> dict[int, str]:
@@ -101,11 +99,8 @@ def quotation_of(title: str) -> str:
 def render_line(texts: Texts, links: Links, node: Node, item: Item, answered: Mapping[int, str]) -> str:
     """Returns an item as one line and its link below, for lists. `answered` is that of `answered_titles`."""
     entry = read_entry(item)
-    body = next(
-        (text.plain for text in (entry.title, entry.summary, entry.content) if text is not None and text.plain), ""
-    )
     link = cut(links.of_item(node, item.id, entry.alternate)[0], LINK_CHARACTERS)
-    title = cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)
+    title = entry.label(TITLE_CHARACTERS)
     if item.item_no in answered:
         title = texts.say("{title} (answers “{answered}”)", title=title, answered=answered[item.item_no])
     return f"- {title}\n  {link}"

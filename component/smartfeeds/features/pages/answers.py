@@ -11,7 +11,7 @@ from typing import NamedTuple
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path
 from smartfeeds.features.pages.sanitise import link_of
-from smartfeeds.formats.entry import EntryText, ReplyReference, read_entry
+from smartfeeds.formats.entry import ReplyReference, read_entry
 from smartfeeds.service.replies import REFERENCES, Answered, stated_place
 from smartfeeds.texts import Texts
 
@@ -46,16 +46,10 @@ def _link(
 ) -> AnswerLink | None:
     if answered is not None:
         path = entry_path(answered.node.name, answered.item.id)
-        return AnswerLink(texts.say("a deleted entry") if answered.item.deleted else short_title(answered), path)
+        item = answered.item
+        return AnswerLink(texts.say("a deleted entry") if item.deleted else read_entry(item).label(TITLE), path)
     place = stated_place(reference, domain, base_url)
     if place is not None:
         label = texts.say("an entry of {feed}", feed=cut(place.node, TITLE))
         return AnswerLink(label, entry_path(place.node, place.item_id))
     return AnswerLink(reference.href, address=reference.href) if link_of(reference.href) else None
-
-
-def short_title(answered: Answered) -> str:
-    """The title of an answered entry; without one, the first words of its text, or its id."""
-    entry = read_entry(answered.item)
-    texts = (text.plain for text in (entry.title, entry.summary, entry.content) if isinstance(text, EntryText))
-    return cut(next(filter(None, texts), "") or entry.item_id, TITLE)

@@ -30,7 +30,9 @@ from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx
 
 REPLIES = 20  # answers on a page
-NEWEST = 50  # items of a feed without an index that are looked at for answers
+# Items of a feed without an index that are looked at for answers. Their payloads are read with each page of an entry,
+# so they are few; a feed in which people discuss has an answer among them.
+NEWEST = 50
 _FILTER = "in-reply-to"
 _MARK = b"in-reply-to"
 _PLACE = re.compile(r"([0-9A-Za-z:.\-]{1,40})_([01])_([0-9]{1,18})", re.ASCII)

@@ -129,6 +129,28 @@ async def test_feed_on_another_site_is_sized_and_live(web: Web, site: Site, embe
     assert (tab.dialogs, tab.complaints, tab.errors) == ([], [], [])
 
 
+@pytest.mark.parametrize("chance", [0.0, 0.5])
+async def test_frames_ask_a_service_that_refuses_ever_more_rarely_and_not_all_at_once(
+    web: Web, browser: Browser, chance: float
+) -> None:
+    """Each page that shows the frame has a time of its own, between half of the pause and all of it."""
+    await comments(web)
+    tab = await open_tab(browser, web.origin)
+    # Pauses are written down, and over at once.
+    await tab.page.add_init_script(
+        f"""Math.random = () => {chance};
+        const begin = window.setTimeout;
+        window.pauses = [];
+        window.setTimeout = (work, pause) => begin(work, pause < 1000 ? pause : pauses.push(pause) * 0);"""
+    )
+    await tab.page.route("**/feeds/comments/?*", lambda route: route.fulfill(status=503))
+
+    await tab.go("/embed/comments/")
+    await expect(tab.page.locator("#state")).to_have_text("no longer live")
+    seconds = [min(10 * 2**number, 320) * (0.5 + chance / 2) for number in range(30)]
+    assert await tab.page.evaluate("pauses.map((pause) => pause / 1000)") == seconds
+
+
 async def test_entries_are_as_wide_as_the_frame(web: Web, site: Site, embed: Embed) -> None:
     """The page around the frame decides about its width."""
     await comments(web, site.origin)

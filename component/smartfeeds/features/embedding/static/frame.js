@@ -5,7 +5,11 @@
 "use strict";
 
 (() => {
-  const AGAIN_MS = 10000; // a stream that was refused is asked for again after this time
+  // A stream that was refused is asked for again after this time, and after twice the time when it was refused again.
+  // Many pages may show the frame: each chooses a time of its own, so that they do not all ask a new service at once.
+  const AGAIN_MS = 10000;
+  const MOST_AGAIN_MS = 320000;
+  const MOST_TRIES = 30; // some hours: a service that is away for longer is asked when somebody looks at the page again
   const frame = document.getElementById("frame");
   const entries = document.getElementById("entries");
   const state = document.getElementById("state");
@@ -14,6 +18,7 @@
   let since = frame.dataset.since;
   let source = null;
   let timer = 0;
+  let tries = 0;
   let loading = false;
   let wanted = false;
   let height = 0;
@@ -38,7 +43,10 @@
   function connect() {
     disconnect();
     source = new EventSource(`${frame.dataset.stream}&since=${encodeURIComponent(since)}`);
-    source.onopen = () => tell("live");
+    source.onopen = () => {
+      tries = 0;
+      tell("live");
+    };
     source.onmessage = update;
     source.onerror = (event) => {
       if (event.data) {
@@ -58,8 +66,14 @@
 
   function again() {
     disconnect();
+    if (tries === MOST_TRIES) {
+      tell("ended");
+      return;
+    }
     tell("lost");
-    timer = setTimeout(connect, AGAIN_MS);
+    const pause = Math.min(AGAIN_MS * 2 ** tries, MOST_AGAIN_MS);
+    timer = setTimeout(connect, pause * (0.5 + Math.random() / 2));
+    tries += 1;
   }
 
   // One request at a time; what comes meanwhile is in the next one.
@@ -102,11 +116,16 @@
     showTimes();
   }
 
+  function begin() {
+    tries = 0;
+    connect();
+  }
+
   showTimes();
   if (frame.dataset.site && parent !== window) new ResizeObserver(tellHeight).observe(document.documentElement);
   connect();
   // A page that nobody sees holds no connection: a browser has six for a host.
-  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : begin()));
   addEventListener("pagehide", disconnect);
-  addEventListener("pageshow", (event) => event.persisted && connect());
+  addEventListener("pageshow", (event) => event.persisted && begin());
 })();

@@ -15,8 +15,8 @@ PERSON = Person("u4@x.example")
 PERSONAL = all_use_cases().hooks.personal_data
 SAMPLES: dict[object, object] = {Person: PERSON, PersonalData: PERSONAL, ListKind: ListKind.DENY}
 WHOLE = {
-    "mention_rows": "an erasure reads each table that may name the person, once",
-    "text_rows": "an erasure reads each table that may name the person, once",
+    # `mention_rows` and `text_rows` run the same statements before.
+    "texts_left": "an erasure reads each table that may name the person, at its begin and at its end",
     "nodes_created_by": "an erasure reads all nodes, because deleted ones count too",
 }
 

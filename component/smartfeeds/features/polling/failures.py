@@ -27,6 +27,9 @@ _WAIT: Final = N_("You need not do anything.")
 _AUTHOR: Final = N_("Ask the author of the site for an address that anybody may read.")
 # The first pattern that occurs in a reason decides.
 _KINDS: Final = (
+    # First, because the reason has the title of the page, in which any other pattern may occur.
+    (r"is a web page, not a feed", N_("There is a web page, and no feed."), _SITE),
+    (r"gave no usable answer", N_("The server has a fault."), _WAIT),
     (r"its address is not public", N_("The address is in a private network, and this service does not read it."), ""),
     (r"\banswered 40[13]\b", N_("The server does not let this service read the address."), _AUTHOR),
     (r"\banswered 404\b", N_("The server has nothing at this address."), _SITE),
@@ -46,10 +49,10 @@ _KINDS: Final = (
         N_("The server cannot be reached."),
         N_("Check the name of the server. It may also be switched off for a while."),
     ),
-    (r"web page", N_("There is a web page, and no feed."), _SITE),
     (r"\bredirect", N_("The address leads to another one again and again, and to no feed."), _SITE),
-    (r"larger than|more than [0-9]+|took more than", N_("The document is too large to be read."), ""),
+    (r"took more than [0-9]+ s\b", N_("Reading the document takes too long."), ""),
     (r"ended early|is not whole|document is empty", N_("The document arrived in part only."), _WAIT),
+    (r"larger than|more than [0-9]+", N_("The document is too large to be read."), ""),
 )
 # In place of a reason that readers may not see (`following.HIDDEN_REASON`).
 _HIDDEN: Final = FailureWords(N_("It cannot be read at the moment."), N_("Its owner can see why."))

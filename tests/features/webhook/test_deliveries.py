@@ -20,7 +20,7 @@ from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.model import Node
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.delivery.deliverer import ConsumerKind
+from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, RetryAfter
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.timing import DeliveryTiming
 from smartfeeds.features.webhook import messages, requests, webhooks
@@ -506,6 +506,15 @@ async def test_dropped_items_are_not_sent_and_the_next_one_shows_the_gap(start: 
     await process.publish("d")
     await receiver.until("a d")
     assert receiver.items[1]["previous_cursor"] not in ("", receiver.items[0]["cursor"])
+
+
+async def test_webhook_that_another_process_has_is_retried(start: Start) -> None:
+    """While the configuration changes, processes have different webhooks; the one that has it delivers later."""
+    process = await start()
+    other = Consumer(1, "webhook:other")
+    outcome = await process.webhooks.deliver(other, ConsumerPosition())
+    assert isinstance(outcome, RetryAfter) and "no webhook of this name" in outcome.error
+    assert process.webhooks.host(other) == ""
 
 
 async def test_former_webhooks_are_removed(start: Start, receiver: Receiver) -> None:

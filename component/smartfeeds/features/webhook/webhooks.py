@@ -34,7 +34,10 @@ from smartfeeds.service.steps import IndexFirst
 from smartfeeds.store.base import ReadTx, WriteTx
 
 ITEMS: Final = 50  # of a message
+# A receiver that is down over a weekend loses nothing; one that is dead longer is shown as failing.
 GIVE_UP_S: Final = 3 * 86_400.0
+# Several webhooks often lead to one small server, such as a relay at home: one slow request holds up one other place.
+_HOST_AT_ONCE: Final = 2
 _START: Final = Mark(-1, "")  # before all items
 _TOO_LARGE: Final = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 _BUSY: Final = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -67,7 +70,7 @@ class Webhooks:
         self._site_url = site_url
         self._attached: set[str] = set()  # the webhooks whose node exists
         self._started = False
-        dispatcher.register(KIND, ConsumerKind(self, host_at_once=2, give_up_s=GIVE_UP_S))
+        dispatcher.register(KIND, ConsumerKind(self, host_at_once=_HOST_AT_ONCE, give_up_s=GIVE_UP_S))
 
     async def start(self) -> None:
         """Resumes all deliveries from their marks. New webhooks begin behind the newest item. Raises StoreError."""
@@ -105,12 +108,17 @@ class Webhooks:
             self._dispatcher.follow(consumer)
 
     def host(self, consumer: Consumer) -> str:
-        """The host of the address."""
-        return self._webhooks[consumer.target].host
+        """The host of the address, "" for a webhook of another process (`deliver`)."""
+        webhook = self._webhooks.get(consumer.target)
+        return "" if webhook is None else webhook.host
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends the next message. Raises StoreError."""
-        webhook = self._webhooks[consumer.target]
+        webhook = self._webhooks.get(consumer.target)
+        if webhook is None:
+            return RetryAfter(
+                "the configuration of this process has no webhook of this name; give all processes the same"
+            )
         limit, was_dropped = ITEMS, False
         while True:
             due: _Due | None = await self._service.read(

@@ -157,6 +157,7 @@ class LimitsSettings(SettingsSection):
     contacts_per_jid: Count = 100
     contacts_per_domain: Count = 100_000
     files_bytes_per_jid: Annotated[int, Field(ge=0)] = 268_435_456
+    # Most people who bring a list of another reader have fewer. Each is one request an hour or so for years.
     sources_per_jid: Annotated[int, Field(ge=0)] = 200
     publishes_per_s: Annotated[float, Field(ge=0)] = 0.0
     in_flight: Count = 4_096

@@ -33,8 +33,9 @@ from smartfeeds.service.subscriptions import subscribe, unsubscribe
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 
-# The nodes that a page offers to be filled with a feed, and the sources of a node that a list shows.
+# The nodes that a page offers to be filled with a feed: a longer choice is no help, and a name may be typed.
 MOST_OWN_NODES: Final = 100
+# The sources of a node that a list shows, the failing ones first: a node of a whole list may have a thousand.
 MOST_SOURCES: Final = 20
 FOLDER: Final = "folder"  # the option of a subscription, as `CHAT`: no field of a form
 MAX_FOLDER_CHARACTERS: Final = 100

@@ -4,8 +4,8 @@ A match ends at the bounds of an address: `bob@example.org` is not in `kbob@exam
 that are an address, and endpoints, are parsed: local parts may contain almost every sign that is a bound in a text.
 
 Some texts have two readings. In `post_bob@example.org` the address may be that of Bob behind a sign, or that of another
-user. `is_in` says no, because data of others must stay. `may_be_in` says yes: what is known to be Bob's is his in
-either reading.
+user. `is_in` says no, because data of others must stay. `may_be_in` says yes, for data that is known to be
+Bob's anyway.
 """
 
 import hashlib

@@ -30,7 +30,7 @@ SCANNED = 10_000
 SCAN_CHUNK = 200
 # The options that users see of a node that their list does not contain.
 PUBLIC_META_DATA = frozenset({"type", "access_model"})
-# What those see of a closed node who may ask to become members: whom they can ask.
+# A user who may ask to become a member of a closed node sees whom to ask, too.
 CLOSED_META_DATA = PUBLIC_META_DATA | {"contact"}
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
 

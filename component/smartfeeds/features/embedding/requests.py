@@ -38,7 +38,7 @@ from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.texts import N_
 
-MOST_DECIDED = 50  # replies that one transaction publishes or refuses
+MOST_DECIDED = 50  # replies that one transaction publishes or refuses: other writes wait meanwhile
 STEP = 500  # replies that one transaction removes
 
 

@@ -67,6 +67,8 @@ def ensure(tx: WriteTx, context: Context, request: EnsureNode) -> NodeEnsured:
 
 # Clients show a redirect as a link and may open it, so schemes that run code, such as javascript, are refused.
 _ADDRESS = re.compile(r"(?:xmpp|https?):[^\s<>\"]+", re.IGNORECASE)
+# Steps in a path, also percent-encoded: a browser removes them before it sends a request (RFC 3986 section 5.2.4).
+_DOTS = frozenset({".", ".."})
 _MARK = re.compile("|".join(map(re.escape, MARKS)))
 MAX_NEIGHBOURS = 500  # nodes with such a mark behind the name of a new node: reading them takes 10 ms in a write
 
@@ -129,6 +131,8 @@ def check_name(tx: ReadTx, context: Context, name: str, creator: str) -> None:
 def _check_unreserved(context: Context, name: str) -> None:
     if name.startswith(GOVERNED) and is_reserved(name, context.policy.domain):
         raise FeedError(Condition.NOT_ALLOWED, "the service creates this node; publish an attachment")
+    if name in _DOTS:
+        raise FeedError(Condition.NOT_ACCEPTABLE, f"no browser requests the address of a feed named {name}")
 
 
 def may_create(context: Context, actor: Jid) -> bool:

@@ -41,6 +41,16 @@ async def test_create_without_name_makes_a_unique_one(world: World, name: str | 
     assert answers == [NodeCreated("id-1", True), NodeCreated("id-2", True)]
 
 
+@pytest.mark.parametrize(
+    ("name", "allowed"), [(".", False), ("..", False), ("...", True), (".a", True), ("a..b", True)]
+)
+async def test_create_refuses_names_that_no_browser_requests(world: World, name: str, allowed: bool) -> None:
+    """A browser removes such a step from the path of the page, also if it is percent-encoded."""
+    creation = world.create(name)
+
+    assert await (creation if allowed else refusal(creation)) == (name if allowed else Condition.NOT_ACCEPTABLE)
+
+
 async def test_create_of_a_taken_name_is_a_conflict_and_changes_nothing(world: World) -> None:
     """[xep-map 58]"""
     await world.create(title="Old")

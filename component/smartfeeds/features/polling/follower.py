@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 LISTS_AT_ONCE: Final = 1  # of one person: each is some thousand small transactions
 LOOKS_AT_ONCE: Final = 2  # of one person, so that nobody takes all of `finding.AT_ONCE`
-# Feeds of a list whose sources one transaction looks up: some 10 ms at 100 sources of each host.
+# Feeds of a list whose sources one transaction looks up. With all of them others would wait for the list of one person.
 _LISTED_AT_ONCE: Final = 50
 _REASON_CHARACTERS: Final = 300
 # Its subscribers are told of nothing that the feeds of a list have already.

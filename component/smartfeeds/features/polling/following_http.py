@@ -72,7 +72,7 @@ FOLLOW_NODE = Operation(
     "followFeed",
     "Makes you follow a feed of this service, or changes who is told of its new items",
     {204: {}},
-    errors=(406, 409, 429),
+    errors=(406, 429),
     body={JSON.bare_type: ref("TellRequest")},
     scope=_RIGHT,
 )

@@ -18,6 +18,7 @@ from smartfeeds.http.operations import Operation
 from support.api_requests import (
     ADMINISTRATION,
     ATOM,
+    FOLLOWED,
     HUB,
     IMAGES,
     JSON,
@@ -30,6 +31,7 @@ from support.api_requests import (
     ask_hub,
     ask_more_than_allowed,
     ask_slowly,
+    ask_to_follow_more_than_allowed,
     concrete,
     tear,
 )
@@ -159,7 +161,12 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
         if "{name}" in path:
             if path != "/feeds/{name}":
                 await ask(concrete(path, "closed"), Authorization=eve)
-            nameless = (path, method) in (("/feeds/{name}/", "put"), ("/feeds/{name}", "get"), (HUB, "post"))
+            nameless = (path, method) in (
+                ("/feeds/{name}/", "put"),
+                ("/feeds/{name}", "get"),
+                (HUB, "post"),
+                (FOLLOWED, "delete"),
+            )
             missing = "a" * 2_000 if nameless else "missing"
             await ask(concrete(path, missing), Authorization=token)
         elif path.endswith("/{file}"):
@@ -180,7 +187,7 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
     return found
 
 
-@pytest.mark.needs("administration", "cloud", "conflicts", "documents", "hub", "mirrors")
+@pytest.mark.needs("administration", "bot", "cloud", "conflicts", "documents", "hub", "mirrors")
 async def test_every_documented_answer_comes_and_no_other(
     start_web: WebStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +209,8 @@ async def test_every_documented_answer_comes_and_no_other(
     small = await start_web(
         store={"url": f"sqlite:///{tmp_path / 'small.db'}"},  # one process serves a database
         http={"first_request_s": 0.5, "base_url": SITE},
-        limits={"publishes_per_s": 0.05},
+        limits={"publishes_per_s": 0.05, "subscriptions_per_jid": 1},
+        bot={"enabled": False},
         site={"logo": tmp_path / "logo.png"},
         prefetch={"folder": tmp_path / "enclosures"},
     )
@@ -218,6 +226,7 @@ async def test_every_documented_answer_comes_and_no_other(
     await ask_hub(of_small)
     await ask_cloud(of_small)
     await ask_for_logo(of_small)
+    await ask_to_follow_more_than_allowed(of_small)
     seen = {check(*one) for one in (*found, *requests.answers, *of_small.answers)}
     assert sorted(documented() - seen) == [] == sorted(seen - documented())
 

@@ -4,7 +4,10 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass, field
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
+
+import pytest
+from aiohttp import web as aiohttp_web
 
 from smartfeeds.core.feed_files import FeedFile, extension_of
 from smartfeeds.core.jid import ANONYMOUS
@@ -15,25 +18,32 @@ from smartfeeds.features.callbacks.remote_calls import RemoteCall
 from smartfeeds.features.callbacks.soap import ENVELOPE_NS
 from smartfeeds.features.callbacks.xml_rpc import write_call
 from smartfeeds.features.embedding.files import frame_file_path
+from smartfeeds.features.embedding.requests import SubmitReply
 from smartfeeds.features.pages.routes import PageHandlers
 from smartfeeds.features.pages.static_files import static_path
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.follower import LOOKS_AT_ONCE
+from smartfeeds.features.polling.following_http import FOLLOWING, LOOK
+from smartfeeds.features.polling.requests import ChangeSource, SourceAction
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, EnclosureState, EnclosureUse, digest_of
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
 from smartfeeds.features.prefetch.local_files import GetEnclosure, get_enclosure
 from smartfeeds.http.negotiation import MULTIPART, WEB_FORM
+from smartfeeds.net import addresses
 from smartfeeds.parts import Parts
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, DOMAIN, entry
+from support.polling import atom
 from support.raw import connected, request
 from support.routes import document
 from support.versions import B1, C1, version
 from support.web import Got, Web
 from support.website import running_site
+from support.world import jid
 
 ATOM = "application/atom+xml"
 JSON = "application/json"
@@ -51,8 +61,10 @@ HUB = "/feeds/{name}/hub/"
 CLOUD_DOORS = ("/rsscloud/pleaseNotify", "/RPC2", "/rsscloud/soap")
 SITE = "https://feeds.example.org"
 MEMBER, SUBSCRIPTION = "/members/{name}/{jid}", "/subscriptions/{name}/{jid}"
+MODERATION = "/moderation/{name}/"
+FOLLOWED = f"{FOLLOWING}{{name}}"
 
-# The bodies of the operations of administration and of moves, by path and method.
+# The bodies of the operations of administration, of following and of moves, by path and method.
 ADMINISTRATION = {
     (ITEM, "patch"): b'{"step": "up"}',
     (PULL, "patch"): b"{}",
@@ -63,8 +75,8 @@ ADMINISTRATION = {
     ("/subscriptions/{name}/", "get"): None,
     (SUBSCRIPTION, "put"): None,
     (SUBSCRIPTION, "delete"): None,
-    ("/moderation/{name}/", "get"): None,
-    ("/moderation/{name}/", "post"): b'{"approve": []}',
+    (MODERATION, "get"): None,
+    (MODERATION, "post"): b'{"approve": []}',
     ("/tokens/", "get"): None,
     ("/tokens/", "post"): b'{"feed": "*", "scope": "read"}',
     ("/tokens/{token}", "delete"): None,
@@ -72,6 +84,12 @@ ADMINISTRATION = {
     ("/consumers/", "post"): b'{"consumer": "*"}',
     ("/mirrors/", "get"): None,
     ("/statistics", "get"): None,
+    (LOOK, "get"): None,
+    (FOLLOWING, "get"): None,
+    (FOLLOWING, "post"): b'{"address": "https://blog.example/"}',
+    (FOLLOWED, "post"): None,
+    (FOLLOWED, "put"): b'{"tell": "nobody"}',
+    (FOLLOWED, "delete"): None,
 }
 
 
@@ -251,9 +269,6 @@ async def ask_administration(requests: Requests) -> None:
     created = await put_json("/tokens/", "POST", body=b'{"feed": "*", "scope": "read"}')
     for _ in range(2):
         await own("/tokens/{token}", "DELETE", f"/tokens/{created.json['id']}")
-    await own("/moderation/{name}/", "GET")
-    for body in (b'{"approve": []}', b'{"refuse": ["none"]}'):
-        await put_json("/moderation/{name}/", "POST", body=body)
     for path in ("/tokens/", "/consumers/", "/mirrors/", "/statistics"):
         await own(path, "GET")
     for path in ("/tokens/", "/mirrors/"):
@@ -265,9 +280,85 @@ async def ask_administration(requests: Requests) -> None:
         (MEMBER, "PUT"),
         ("/tokens/", "POST"),
         ("/consumers/", "POST"),
-        ("/moderation/{name}/", "POST"),
     ):
         await requests.unreadable(template, method)
+
+
+async def ask_moderation(requests: Requests) -> None:
+    """The reply of a guest is listed, published, and refused too late."""
+    await requests.web.component.configure(ALICE, "notes", guest_replies="approval")
+    reply = SubmitReply(ANONYMOUS, DOMAIN, "notes", "hello", "Mara", "Good morning", "")
+    await requests.web.component.app.service.handle(reply)
+    await requests.own(MODERATION, "GET")
+    for body in (b'{"approve": ["hello"]}', b'{"refuse": ["hello"]}', b'{"refuse": ["none"]}'):
+        await requests.put_json(MODERATION, "POST", body=body)
+    await requests.unreadable(MODERATION, "POST")
+
+
+async def ask_look(requests: Requests) -> None:
+    """What is at an address, at a text that is none, and at more addresses at once than one person may ask for."""
+
+    async def look(address: str) -> None:
+        await requests.own(LOOK, "GET", f"{LOOK}?url={quote(address, safe='')}")
+
+    released = asyncio.Event()
+
+    async def wait(_request: aiohttp_web.Request) -> aiohttp_web.Response:
+        await released.wait()
+        return aiohttp_web.Response(body=atom("first"))
+
+    async with running_site() as host:
+        host.pages["/slow"] = wait
+        looks = [asyncio.create_task(look(host.url("/slow"))) for _ in range(LOOKS_AT_ONCE + 1)]
+        # The others wait for the page, so one of them was refused.
+        await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
+        await _follow(requests, host.url("/other"))
+        released.set()
+        await asyncio.gather(*looks)
+    await look("news")
+
+
+async def ask_following(requests: Requests) -> None:
+    """A feed and a list of feeds are followed; the feed is paused, read again, and followed no longer."""
+    own, put_json, service = requests.own, requests.put_json, requests.web.component.app.service
+    bob = await bearer(requests.web, BOB, TokenScope.ADMIN)
+    async with running_site() as host:
+        host.pages["/feed"] = atom("first")
+        blog = host.url("/feed")
+        await _follow(requests, blog, node="blog")
+        await _follow(requests, "news")
+        with pytest.MonkeyPatch.context() as patch:
+            # Bob is no admin and reaches public addresses only, so 127.0.0.1 counts as one here.
+            patch.setattr(addresses, "is_public", lambda _text: True)
+            await _follow(requests, blog, node="notes", Authorization=bob)
+        opml = f'<opml version="2.0"><head/><body><outline xmlUrl="{blog}"/></body></opml>'
+        await own(FOLLOWING, "POST", "", opml.encode(), Content_Type="text/x-opml")
+        await requests.unreadable(FOLLOWING, "POST")
+        await own(FOLLOWING, "POST", "", b"x", Content_Type="text/plain")
+        for path in (FOLLOWING, f"{FOLLOWING}?after=unknown"):
+            await own(FOLLOWING, "GET", path)
+        path = concrete(FOLLOWED, "blog")
+        await put_json(FOLLOWED, "PUT", path, b'{"tell": "nobody"}')
+        await requests.unreadable(FOLLOWED, "PUT", path)
+        await own(FOLLOWED, "POST", path)
+        (source,) = await service.read(lambda tx, _context: source_rows.sources_of(tx, "blog"))
+        await service.handle(ChangeSource(jid(ALICE), DOMAIN, source.source_no, SourceAction.PAUSE))
+        await own(FOLLOWED, "POST", path)
+        for _ in range(2):
+            await own(FOLLOWED, "DELETE", path)
+
+
+async def ask_to_follow_more_than_allowed(requests: Requests) -> None:
+    """To a service that has no bot and allows one subscription."""
+    await requests.web.component.create(ALICE, "second")
+    for feed, tell in (("notes", "chat"), ("notes", "nobody"), ("second", "nobody")):
+        body = json.dumps({"tell": tell}).encode()
+        await requests.put_json(FOLLOWED, "PUT", concrete(FOLLOWED, feed), body)
+
+
+async def _follow(requests: Requests, address: str, *, node: str = "", **headers: str) -> None:
+    body = json.dumps({"address": address, "node": node}).encode()
+    await requests.put_json(FOLLOWING, "POST", body=body, **headers)
 
 
 async def ask_files(requests: Requests) -> None:
@@ -384,7 +475,7 @@ async def ask_other_pages(requests: Requests) -> None:
         *(("/static/{file}", static_path(name)) for name in ("app.js", "style.css", "icon.svg")),
         ("/favicon.ico", "/favicon.ico"),
         *(("/embed/{file}", frame_file_path(name)) for name in ("frame.js", "frame.css")),
-        ("/embed.js", "/embed.js"),
+        *((path, path) for path in ("/embed.js", "/manifest.webmanifest", "/opensearch.xml", "/robots.txt")),
     ):
         got = await requests.ask(path, "GET", name)
         await requests.ask(path, "GET", name, If_None_Match=got.header("ETag"))
@@ -486,6 +577,9 @@ PARTS = (
     ask_conflicts,
     ask_requirements,
     ask_administration,
+    ask_moderation,
+    ask_look,
+    ask_following,
     ask_items,
     ask_files,
     ask_micropub,

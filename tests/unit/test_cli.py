@@ -23,7 +23,7 @@ from rich.console import Console
 from smartfeeds.app.config import load
 from smartfeeds.app.formats import read_document
 from smartfeeds.cli import import_export, main, reading
-from smartfeeds.cli.run import _status_file
+from smartfeeds.cli.run import status_file
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.console import EXIT_TEXTS, Exit, exit_code
 from smartfeeds.core.model import Item
@@ -283,7 +283,7 @@ async def test_status_over_what_is_no_file_leaves_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(ConfigError, match="not a regular file"):
-        async with _status_file(tmp_path / "pipe", asyncio.Event()):
+        async with status_file(tmp_path / "pipe", asyncio.Event()):
             pass
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 

@@ -62,7 +62,7 @@ def put(path: Path, **changes: Any) -> Path:
 async def test_service_that_runs_is_online(tmp_path: Path) -> None:
     online = asyncio.Event()
     online.set()
-    async with run._status_file(tmp_path / "s", online):
+    async with run.status_file(tmp_path / "s", online):
         assert await asyncio.to_thread(status, tmp_path / "s") == ("online", Exit.OK)
     assert status(tmp_path / "s") == ("not running", Exit.FAILED)
 
@@ -168,7 +168,7 @@ def test_status_shows_the_canary_and_the_state_of_the_database(tmp_path: Path) -
 async def test_status_is_written_where_a_link_leads_and_taken_away_there(tmp_path: Path) -> None:
     """The link stays."""
     (tmp_path / "link").symlink_to(tmp_path / "s")
-    async with run._status_file(tmp_path / "link", asyncio.Event()):
+    async with run.status_file(tmp_path / "link", asyncio.Event()):
         assert status(tmp_path / "s") == ("running, not online", Exit.FAILED)
     assert names_in(tmp_path) == ["link"]
 

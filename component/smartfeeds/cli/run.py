@@ -107,8 +107,8 @@ async def _serve(settings: Settings, status: Path | None) -> bool:
         http=f"http://{settings.http.listen}/" if settings.http.listen else "",
     )
     try:
-        report = _report_of(app)
-        async with _watched(settings.run.watchdog_s), _status_file(status, app.online, report), _memory_returned():
+        report = report_of(app)
+        async with _watched(settings.run.watchdog_s), status_file(status, app.online, report), _memory_returned():
             _notify("READY=1")
             await stop.wait()
             _notify("STOPPING=1")
@@ -144,7 +144,7 @@ async def start_app(make: Callable[[], "App"], stop: asyncio.Event) -> "App | No
     return None
 
 
-def _report_of(app: "App") -> "Report":
+def report_of(app: "App") -> "Report":
     """Return the function that returns what the status file has beside the state."""
     return lambda: {"rates": app.recent.rates()._asdict(), "link": app.supervisor.report(), **app.group.report()}
 
@@ -230,7 +230,7 @@ def _on_signal(stop: asyncio.Event) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _status_file(path: Path | None, online: asyncio.Event, report: Report = dict) -> AsyncIterator[None]:
+async def status_file(path: Path | None, online: asyncio.Event, report: Report = dict) -> AsyncIterator[None]:
     """Update the status file while the service runs, and remove it at the end."""
     if path is None:
         yield

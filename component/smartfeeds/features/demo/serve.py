@@ -21,6 +21,7 @@ from rich.progress import Progress
 from smartfeeds.app.config import Settings, load
 from smartfeeds.app.formats import read_document
 from smartfeeds.app.lifecycle import App
+from smartfeeds.cli.run import report_of, status_file
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.token import TokenScope
 from smartfeeds.errors import ConfigError, LinkError, StoreError
@@ -160,8 +161,10 @@ async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, 
             app = App(settings)
             await app.start()
             try:
-                await _online(app)
-                yield scene, app
+                # As `smartfeeds run` does, so that `smartfeeds status` works beside a demonstration.
+                async with status_file(settings.store.status_file, app.online, report_of(app)):
+                    await _online(app)
+                    yield scene, app
             finally:
                 await app.stop()
     finally:

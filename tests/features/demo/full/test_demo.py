@@ -134,6 +134,7 @@ async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start
     first = await start("demo", "serve")
     items, news, account, password, ports = told(await scene(first))
     assert (await output(start, "demo", "publish", "Hello"))[1].startswith("Published ")
+    assert await output(start, "status", "--config", ".run/smartfeeds.toml") == (0, "online\n")
     first.send_signal(signal.SIGINT)
     rest = (await asyncio.wait_for(first.communicate(), DEADLINE_S))[0].decode()
 

@@ -296,7 +296,7 @@ async def ask_moderation(requests: Requests) -> None:
 
 
 async def ask_look(requests: Requests) -> None:
-    """What is at an address, at a text that is none, and at more addresses at once than one person may ask for."""
+    """Looks at an address, at a text that is none, and at more addresses at once than one person may ask for."""
 
     async def look(address: str) -> None:
         await requests.own(LOOK, "GET", f"{LOOK}?url={quote(address, safe='')}")

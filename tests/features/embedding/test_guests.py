@@ -121,6 +121,9 @@ def test_only_a_web_address_becomes_a_link(target: str, href: str) -> None:
     assert [(each.ref, each.href) for each in entry.replies_to] == [(target, href)]
 
 
+WORDS = ("Mara", "Good morning")  # what a guest writes
+
+
 class Clock:
     """A clock that stands still."""
 
@@ -138,15 +141,28 @@ def test_token_is_valid_for_its_form_after_some_seconds_and_for_a_day() -> None:
     forms = GuestForms(b"key", clock)
     token = forms.token(7, "a")
     with pytest.raises(FeedError, match="very fast"):
-        forms.reply_id(token, 7, "a")
+        forms.reply_id(token, 7, "a", *WORDS)
     clock.advance(LEAST_AGE_S)
-    reply_id = forms.reply_id(token, 7, "a")
+    reply_id = forms.reply_id(token, 7, "a", *WORDS)
     clock.advance(MOST_AGE_S - LEAST_AGE_S)
-    assert forms.reply_id(token, 7, "a") == reply_id
+    assert forms.reply_id(token, 7, "a", *WORDS) == reply_id
 
     clock.advance(1)
     with pytest.raises(FeedError, match="too old"):
-        forms.reply_id(token, 7, "a")
+        forms.reply_id(token, 7, "a", *WORDS)
+
+
+def test_one_form_with_other_words_is_another_reply() -> None:
+    clock = Clock()
+    forms = GuestForms(b"key", clock)
+    token, other = forms.token(7, "a"), forms.token(7, "a")
+    clock.advance(60)
+
+    written = [(token, *WORDS), (token, "Mara", "Good evening"), (token, "Maria", WORDS[1]), (other, *WORDS)]
+    written += [(token, "Mara Good", "morning"), (token, "Mara", "Good\nmorning")]
+    ids = {forms.reply_id(form, 7, "a", name, text) for form, name, text in written}
+    assert len(ids) == len(written)
+    assert {forms.reply_id(form, 7, "a", name, text) for form, name, text in written} == ids
 
 
 @pytest.mark.parametrize(
@@ -158,7 +174,7 @@ def test_token_of_another_form_is_refused(node_no: int, target: str, key: bytes)
     clock.advance(60)
 
     with pytest.raises(FeedError, match="too old"):
-        GuestForms(key, clock).reply_id(token, node_no, target)
+        GuestForms(key, clock).reply_id(token, node_no, target, *WORDS)
 
 
 def test_changed_token_is_refused() -> None:
@@ -177,7 +193,7 @@ def test_changed_token_is_refused() -> None:
     )
     for text in changed:
         with pytest.raises(FeedError):
-            forms.reply_id(text, 7, "a")
+            forms.reply_id(text, 7, "a", *WORDS)
     assert len({forms.token(7, "a") for _ in range(100)}) == 100
     assert b"key".decode() not in repr(forms)
 

@@ -147,6 +147,23 @@ async def test_replayed_or_forged_token_gives_no_second_reply(guests: Web) -> No
     assert len(await listed(guests)) == 1
 
 
+@pytest.mark.parametrize("decision", ["none", "approve", "refuse"])
+async def test_form_that_is_sent_again_with_other_words_loses_none(guests: Web, decision: str) -> None:
+    """Guests go back to correct or to add something. They are thanked, so it must have arrived."""
+    fields = await form(guests) | {"name": "Mara", "text": "First"}
+    assert (await post(guests, fields)).status == 303
+    (reply,) = await listed(guests)
+    if decision != "none":
+        await (await sign_in(guests, ALICE)).post("/guests/comments/", urlencode({decision: reply["id"]}))
+    for _ in range(2):
+        for text in ("First", " First\r\n", "Second"):
+            assert (await post(guests, fields | {"text": text})).status == 303
+            guests.component.clock.advance(60)
+
+    texts = [reply["text"] for reply in await listed(guests)]
+    assert texts == (["First", "Second"] if decision == "none" else ["Second"])
+
+
 async def test_one_network_address_sends_few_replies(guests: Web) -> None:
     fields = [await form(guests) | {"name": "Mara", "text": f"Reply {number}"} for number in range(int(RATE.burst) + 1)]
     guests.component.clock.advance(60 * RATE.burst)

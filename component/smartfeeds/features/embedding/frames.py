@@ -177,7 +177,7 @@ class Frames:
             raise FeedError(Condition.FORBIDDEN, N_("This feed takes no replies from guests."))
         # The use case cleans them, too. Here a mistake costs the guest none of the replies of the network.
         name, text = clean_name(fields.get("name", "")), clean_text(fields.get("text", ""))
-        reply_id = self._forms.reply_id(fields.get("token", ""), answer.node.node_no, target)
+        reply_id = self._forms.reply_id(fields.get("token", ""), answer.node.node_no, target, name, text)
         self._limits.check(call.address)
         request = SubmitReply(ANONYMOUS, self._service, call.name, reply_id, name, text, target)
         await self._change(request)

@@ -1,8 +1,8 @@
 """Replies of guests: people without an account, who write in the frame of a feed.
 
 A reply waits until an owner or publisher of the feed approves it. The token of a form proves that this service made the
-form, for this feed and this target, some seconds ago at least. Its nonce is the id of the reply, so a form that is sent
-again gives no second reply.
+form, for this feed and this target, some seconds ago at least. The id of a reply is made of its nonce and of what the
+guest wrote, so a form that is sent again gives no second reply, and one with other words (after *Back*) loses none.
 """
 
 import hmac
@@ -155,9 +155,9 @@ class GuestForms:
         made_s, nonce = self.now_us() // US_PER_S, secrets.token_hex(12)
         return f"{made_s}-{nonce}-{self._signature(node_no, target, made_s, nonce)}"
 
-    def reply_id(self, token: str, node_no: int, target: str) -> str:
-        """Returns the id of the reply of a form. Raises FeedError(BAD_REQUEST) for a token that is not of this form, or
-        too young or too old."""
+    def reply_id(self, token: str, node_no: int, target: str, name: str, text: str) -> str:
+        """Returns the id of the reply of a form with these texts. Raises FeedError(BAD_REQUEST) for a token that is not
+        of this form, or too young or too old."""
         match = _TOKEN.fullmatch(token)
         if match is None:
             raise FeedError(Condition.BAD_REQUEST, _TOO_OLD)
@@ -169,11 +169,14 @@ class GuestForms:
             raise FeedError(Condition.BAD_REQUEST, N_("That was very fast. Wait a few seconds, and send it again."))
         if age_s > MOST_AGE_S:
             raise FeedError(Condition.BAD_REQUEST, _TOO_OLD)
-        return nonce
+        # A name has no line end, so other texts give another id. The key hides what somebody wrote.
+        return self._digest(f"reply {nonce} {name}\n{text}")[:24]
 
     def _signature(self, node_no: int, target: str, made_s: int, nonce: str) -> str:
-        text = f"{node_no} {made_s} {nonce} {target}"
-        return hmac.digest(self.key, text.encode("utf-8", "surrogatepass"), "sha256").hex()[:32]
+        return self._digest(f"{node_no} {made_s} {nonce} {target}")[:32]
+
+    def _digest(self, text: str) -> str:
+        return hmac.digest(self.key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
 
 
 class GuestLimits:

@@ -137,21 +137,48 @@ def find_answered(
     statements for each feed that has the answered entries.
     """
     nodes: dict[str, Node] = {}
-    references: dict[str, dict[str, list[tuple[int, ReplyReference]]]] = {}
+    places: dict[ItemPlace, list[tuple[int, ReplyReference]]] = {}
     for node, item in entries:
         for reference in replies_of(item.payload)[:REFERENCES]:
             place = _place_of(reference, node, context.policy.domain, base_url)
             if place is not None and place != (node.name, item.id):
                 nodes[node.name] = node
-                of_node = references.setdefault(place.node, {})
-                of_node.setdefault(place.item_id, []).append((item.item_no, reference))
-    answered: dict[tuple[int, ReplyReference], Answered] = {}
-    for name, by_id in list(references.items())[:_NODES]:
+                places.setdefault(place, []).append((item.item_no, reference))
+    by_place = _items_at(tx, context, actor, places, nodes, only_here=only_here)
+    return {answer: answered for place, answered in by_place.items() for answer in places[place]}
+
+
+def find_named(
+    tx: ReadTx, context: Context, actor: Jid, node: Node, references: Iterable[ReplyReference], base_url: str
+) -> Mapping[ReplyReference, Answered]:
+    """The items that references in a feed name, of those that the actor may read. The actor may read the feed."""
+    places = {reference: _place_of(reference, node, context.policy.domain, base_url) for reference in references}
+    distinct = dict.fromkeys(place for place in places.values() if place is not None)
+    by_place = _items_at(tx, context, actor, distinct, {node.name: node}, only_here=False)
+    return {reference: by_place[place] for reference, place in places.items() if place in by_place}
+
+
+def _items_at(
+    tx: ReadTx,
+    context: Context,
+    actor: Jid,
+    places: Iterable[ItemPlace],
+    nodes: Mapping[str, Node],
+    *,
+    only_here: bool,
+) -> dict[ItemPlace, Answered]:
+    """The items at these places, of those that the actor may read. `nodes` are those that the actor may read, and the
+    only ones with `only_here`."""
+    by_node: dict[str, list[str]] = {}
+    for place in places:
+        by_node.setdefault(place.node, []).append(place.item_id)
+    by_place: dict[ItemPlace, Answered] = {}
+    for name, ids in list(by_node.items())[:_NODES]:
         target = nodes.get(name) or (None if only_here else _readable(tx, context, actor, name))
-        for item in [] if target is None else tx.items(target.node_no, list(by_id)[:_ITEMS]):
+        for item in [] if target is None else tx.items(target.node_no, ids[:_ITEMS]):
             if target is not None and not item.damaged:
-                answered.update(dict.fromkeys(by_id[item.id], Answered(target, item)))
-    return answered
+                by_place[ItemPlace(name, item.id)] = Answered(target, item)
+    return by_place
 
 
 def _readable(tx: ReadTx, context: Context, actor: Jid, name: str) -> Node | None:

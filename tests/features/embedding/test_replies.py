@@ -2,19 +2,21 @@
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 import pytest_asyncio
 from lxml import html
 
 from smartfeeds.core.token import TokenScope
+from smartfeeds.core.urls import entry_path
 from smartfeeds.features.embedding import rows
 from smartfeeds.features.embedding.guests import LEAST_AGE_S, MAX_TEXT, RATE
 from smartfeeds.features.pages.images import LINK_REL
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB, CAROL
+from support.prose import note
 from support.web import Got, Web
 
 FORM = "application/x-www-form-urlencoded"
@@ -72,7 +74,7 @@ async def test_guest_replies_and_the_owner_publishes_it(guests: Web) -> None:
     (reply,) = await listed(guests)
     assert (reply["name"], reply["inReplyTo"]) == ("Mara", "tag:blog.example:1")
     answer = await owner.post("/guests/comments/", f"approve={reply['id']}")
-    assert (answer.status, answer.header("Location")) == (303, "/guests/comments/")
+    assert (answer.status, answer.header("Location")) == (303, f"/guests/comments/?decided={reply['id']}")
 
     assert await listed(guests) == []
     shown = (await guests.get(path)).text
@@ -220,6 +222,59 @@ async def test_page_and_list_are_for_owners_and_publishers(guests: Web) -> None:
     without_csrf = await post(guests, approve, "/guests/comments/", Cookie=(await sign_in(guests, ALICE)).cookie)
     by_bob = await (await sign_in(guests, BOB)).post("/guests/comments/", urlencode(approve))
     assert (without_csrf.status, by_bob.status, len(await listed(guests))) == (403, 403, 1)
+
+
+async def test_page_says_what_was_decided_and_leads_to_the_entry(guests: Web) -> None:
+    """The page asks the queue, so that an address that somebody made says nothing that has not happened."""
+    owner = await sign_in(guests, ALICE)
+
+    async def told(path: str) -> list[str]:
+        page = html.fromstring((await owner.get(path, "text/html")).text)
+        return [text.text_content() for text in page.xpath("//*[@role='status']")]
+
+    for number in range(4):
+        await send(guests, text=f"Reply {number}")
+    first, second, _, last = [reply["id"] for reply in await listed(guests)]
+    for reply_id in (first, "x", "%00", "%EF%BF%BE", "x" * 5_000):
+        assert await told(f"/guests/comments/?decided={reply_id}") == []
+    answer = await owner.post("/guests/comments/", f"approve={first}")
+    page = await owner.get(answer.header("Location"), "text/html")
+    (path,) = html.fromstring(page.text).xpath("//*[@role='status']//a/@href")
+    assert "The reply is published." in page.text and "Reply 0" in (await owner.get(path, "text/html")).text
+    refused = ["Refused. What the guest wrote is deleted."]
+    assert await told((await owner.post("/guests/comments/", f"refuse={second}")).header("Location")) == refused
+    (place,) = html.fromstring((await owner.get("/guests/comments/", "text/html")).text).xpath(
+        "//button[@name='refuse_all']/@value"
+    )
+    answer = await owner.post("/guests/comments/", urlencode({"refuse_all": place}))
+    assert answer.header("Location").endswith(last) and await told(answer.header("Location")) == refused
+    await guests.component.create(ALICE, "other", guest_replies="approval")
+    assert await told(f"/guests/other/?decided={first}") == []
+
+
+async def test_page_shows_what_a_guest_answers_as_the_published_entry_will(guests: Web) -> None:
+    """By its title, if those who decide may read it; else by its feed or its address."""
+    item_id = "tag:blog.example,2026:walk"
+    await guests.component.publish(ALICE, "comments", item_id, note("A walk by the sea"))
+    await guests.component.create(BOB, "closed", access_model="whitelist")
+    await guests.component.publish(BOB, "closed", "a", note("A secret"))
+    shown = {
+        item_id: ("A walk by the sea", entry_path("comments", item_id)),
+        f"{guests.origin}/entries/comments/{quote(item_id, safe='')}": (
+            "A walk by the sea",
+            entry_path("comments", item_id),
+        ),
+        f"{guests.origin}/entries/closed/a": ("an entry of closed", "/entries/closed/a"),
+        "https://blog.example/walk": ("https://blog.example/walk", "https://blog.example/walk"),
+    }
+    for target in (*shown, "tag:blog.example,2026:other"):
+        await send(guests, path=f"{FRAME}?{urlencode({'in-reply-to': target})}")
+        guests.component.clock.advance(60)
+
+    page = html.fromstring((await (await sign_in(guests, ALICE)).get("/guests/comments/", "text/html")).text)
+    links = [(link.text_content(), link.get("href")) for link in page.xpath("//span[@class='reply']/a")]
+    assert links == list(shown.values())
+    assert page.xpath("//span[@class='reply']/bdi/text()") == ["tag:blog.example,2026:other"]
 
 
 async def test_page_of_the_feed_tells_those_who_decide_that_replies_wait(guests: Web) -> None:

@@ -128,12 +128,16 @@ def clean_text(text: str) -> str:
     return text
 
 
+def reference_of(reply: GuestReply) -> ReplyReference | None:
+    """Returns what a reply answers, None if it is a comment on no entry."""
+    address = reply.target if _WEB.fullmatch(reply.target) else ""
+    return ReplyReference(reply.target, address) if reply.target else None
+
+
 def entry_of(reply: GuestReply) -> Element:
     """Returns the Atom entry of a reply. Its author has a name alone, which says that it is a guest. Guests can type
     the name of anybody, but not without this word."""
-    address = reply.target if _WEB.fullmatch(reply.target) else ""
-    target = ReplyReference(reply.target, address) if reply.target else None
-    entry = new_entry(WrittenFields(text=reply.text), "", target)
+    entry = new_entry(WrittenFields(text=reply.text), "", reference_of(reply))
     person = new_element(atom.NAME, {})
     person.text = f"{reply.name} (guest)"
     author = new_element(atom.AUTHOR, {})

@@ -4,8 +4,8 @@ A decision publishes the item and ends the wait in one transaction, so no reply 
 killed, and however many owners decide at the same moment.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.model import Node
@@ -27,11 +27,14 @@ from smartfeeds.features.embedding.guests import (
     clean_name,
     clean_text,
     entry_of,
+    reference_of,
 )
+from smartfeeds.formats.entry import ReplyReference
 from smartfeeds.service.context import Context, Hooks, LocatedNode, Personal, locate_for, lock_located, no_such_node
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.personal import MENTION, PersonalTable
 from smartfeeds.service.publishing import publish
+from smartfeeds.service.replies import Answered, find_named
 from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Publish
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.service.use_cases import UseCases
@@ -54,7 +57,11 @@ class SubmitReply(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class ListReplies(NodeRequest):
-    """The replies to a feed that wait."""
+    """The replies to a feed that wait. With `base_url`, that of the site over HTTP, also the entries that they answer.
+    `decided` is the id of a reply about which the actor wants to know how it was decided."""
+
+    base_url: str | None = None
+    decided: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,8 @@ class ReplyList(Answer):
 
     node: Node
     replies: tuple[GuestReply, ...]
+    answered: Mapping[ReplyReference, Answered] = field(default_factory=dict)
+    decided: GuestReply | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +134,17 @@ def list_replies(tx: ReadTx, context: Context, request: ListReplies) -> ReplyLis
     """The replies that wait, also if guests may reply no more. Raises FeedError."""
     located = _located(tx, context, request)
     _check_moderator(located.access)
-    return ReplyList(located.node, tuple(rows.waiting(tx, located.node.node_no)))
+    node = located.node
+    replies = tuple(rows.waiting(tx, node.node_no))
+    answered: Mapping[ReplyReference, Answered] = {}
+    if request.base_url is not None:
+        references = filter(None, map(reference_of, replies))
+        answered = find_named(tx, context, request.actor, node, references, request.base_url)
+    is_id = bool(request.decided) and is_xml_text(request.decided)  # PostgreSQL takes no other text
+    decided = rows.reply(tx, request.decided) if is_id else None
+    if decided is not None and (decided.node_no != node.node_no or decided.state is ReplyState.WAITING):
+        decided = None
+    return ReplyList(node, replies, answered, decided)
 
 
 def count_replies(tx: ReadTx, context: Context, request: CountReplies) -> ReplyCount:

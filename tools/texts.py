@@ -32,7 +32,7 @@ ERROR_MODULES = (
         PACKAGE / "features/pages" / f"{name}.py"
         for name in ("image_requests", "river", "river_http", "search", "settings")
     ),
-    *(PACKAGE / "http" / f"{name}.py" for name in ("multipart", "paths", "resources", "router")),
+    *(PACKAGE / "http" / f"{name}.py" for name in ("calls", "multipart", "paths", "resources", "router")),
     *(
         PACKAGE / "service" / f"{name}.py"
         for name in (
@@ -58,7 +58,7 @@ TEMPLATES = tuple(PACKAGE.glob("features/*/templates/*.html"))
 # The functions that take a text, and how many texts they take at which place.
 TEXT_ARGUMENTS = {"N_": slice(0, 1), "say": slice(0, 1), "count": slice(1, 3)}
 ERROR_ARGUMENTS = {
-    **dict.fromkeys(("FeedError", "HttpError", "_refuse", "_fixed"), slice(1, 2)),
+    **dict.fromkeys(("FeedError", "HttpError", "InsufficientScopeError", "_refuse", "_fixed"), slice(1, 2)),
     **dict.fromkeys(("ValueError", "content_too_large"), slice(0, 1)),
 }
 # Functions that return a part of the text of an error.

@@ -18,8 +18,8 @@ from smartfeeds.core.ip_addresses import Network, is_within, plain_address
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.token import Token, TokenScope, covers
 from smartfeeds.core.urls import local_path
-from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.http_errors import HttpError
+from smartfeeds.errors import Condition
+from smartfeeds.http.http_errors import HttpError, InsufficientScopeError
 from smartfeeds.http.negotiation import takes_gzip
 from smartfeeds.http.replies import Reply
 from smartfeeds.parts import Parts
@@ -119,11 +119,19 @@ class HttpCall:
         self.token, self.actor = token, token.actor
 
     def require(self, scope: TokenScope, feed: str) -> None:
-        """Raises FeedError if the request has a token without this scope on this feed."""
+        """Raises InsufficientScopeError if the request has a token without this scope on a feed, or for all feeds if
+        `feed` is ""."""
         token = self.token
-        if token is not None and not covers(token, scope, feed):
-            text = f"this takes a token with the scope {scope.text} on this feed"
-            raise FeedError(Condition.FORBIDDEN, text)
+        if token is None or covers(token, scope, feed):
+            return
+        if feed:
+            raise InsufficientScopeError(
+                Condition.FORBIDDEN, f"this takes a token with the scope {scope.text} on this feed"
+            )
+        # A token for one feed has its scope on that feed only, so its scope alone would mislead.
+        raise InsufficientScopeError(
+            Condition.FORBIDDEN, f"this takes a token with the scope {scope.text} for all feeds"
+        )
 
     def see_other(self, path: str, cookie: str = "") -> Reply:
         """The response that leads a browser from a form to a page of this site (RFC 9110 15.4.4), and may set a

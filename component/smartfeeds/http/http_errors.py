@@ -75,12 +75,20 @@ class HttpError(FeedError):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
+class InsufficientScopeError(FeedError):
+    """The token of a request does not suffice. Its text says which scope on which feeds would."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Problem(Reply):
-    """An error as JSON, with the texts that a page for people shows."""
+    """An error as JSON, with the texts that a page for people shows. `lacks_scope`: the token was insufficient, so the
+    caller may have the right nevertheless."""
 
     title: str = ""
     detail: str = ""
+    lacks_scope: bool = False
 
 
 def error_reply(error: FeedError, /, *, anonymous: bool = False, **members: object) -> Problem:
@@ -108,7 +116,8 @@ def error_reply(error: FeedError, /, *, anonymous: bool = False, **members: obje
         problem["detail"] = detail
     problem.update(members)
     body = json.dumps(problem, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    return Problem(body, PROBLEM, status, {**_OF_EVERY_ERROR, **headers}, status.phrase, detail)
+    lacks_scope = isinstance(error, InsufficientScopeError)
+    return Problem(body, PROBLEM, status, {**_OF_EVERY_ERROR, **headers}, status.phrase, detail, lacks_scope)
 
 
 def as_text(reply: Reply) -> Reply:

@@ -244,7 +244,8 @@ def _authorize(call: HttpCall, operation: Operation) -> None:
         raise HttpError(HTTPStatus.FORBIDDEN, "a form must be sent from a page of this service; programs send JSON")
     if operation.scope is not None:
         if call.token is None and operation.scope is not TokenScope.READ:
-            text = f"this takes a bearer token with the scope {operation.scope.text} on this feed"
+            feeds = "on this feed" if call.name else "for all feeds"
+            text = f"this takes a bearer token with the scope {operation.scope.text} {feeds}"
             raise FeedError(Condition.NOT_AUTHORIZED, text)
         if call.token is not None:
             call.require(operation.scope, call.name)

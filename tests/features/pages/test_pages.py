@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pytest
 from lxml import html
 
+from smartfeeds.core.token import ALL_FEEDS, TokenScope
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.problem_page import problem
 from support.browsing import sign_in
@@ -124,6 +125,32 @@ async def test_page_without_a_right_says_who_is_signed_in(web: Web) -> None:
     assert (got.status, page.xpath("string(//h1)")) == (403, "You have no right to do this")
     assert "You are signed in as bob@example.org." in " ".join(page.xpath("string(//main)").split())
     assert page.xpath("//main//a/@href") == ["/account", "/feeds/"]
+
+
+@pytest.mark.needs("authoring", "accounts", "administration", "following")
+@pytest.mark.parametrize(
+    ("path", "needed"),
+    [
+        ("/follow", "scope admin for all feeds"),
+        ("/follow?url=https%3A%2F%2Fblog.example", "scope admin for all feeds"),
+        ("/follow/entries", "scope admin for all feeds"),
+        ("/admin/", "scope admin for all feeds"),
+        ("/admin/tokens/", "scope admin for all feeds"),
+        ("/write/notes/", "scope publish on this feed"),
+    ],
+)
+@pytest.mark.parametrize(("scope", "feed"), [(TokenScope.READ, ALL_FEEDS), (TokenScope.ADMIN, "another")])
+async def test_page_says_which_token_suffices(web: Web, path: str, needed: str, scope: TokenScope, feed: str) -> None:
+    """A token for one feed has its scope there only. The owner of a feed cannot give more rights to a token."""
+    await web.component.create(ALICE, "notes", title="Notes")
+    got = await (await sign_in(web, ALICE, scope, feed)).get(path, BROWSER)
+    text = " ".join(html.document_fromstring(got.text).xpath("string(//main)").split())
+    assert (got.status, f"this takes a token with the {needed}" in text) == (403, True), text
+    assert "Sign in through XMPP, or with a token that has these rights." in text
+    assert "owner of a feed" not in text and (needed.endswith("this feed") or "this feed" not in text)
+    word = needed.split()[1]
+    allowed = await sign_in(web, ALICE, {"admin": TokenScope.ADMIN, "publish": TokenScope.PUBLISH}[word])
+    assert "this takes a token" not in (await allowed.get(path, BROWSER)).text
 
 
 async def test_latest_is_the_first_tab_of_a_feed(web: Web) -> None:

@@ -38,7 +38,7 @@ from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall, is_from_here
 from smartfeeds.http.entries import entry_url
-from smartfeeds.http.http_errors import HttpError, error_reply
+from smartfeeds.http.http_errors import HttpError, InsufficientScopeError, error_reply
 from smartfeeds.http.negotiation import JSON, MULTIPART, WEB_FORM
 from smartfeeds.http.openapi_schemas import TEXT, Schema, exactly
 from smartfeeds.http.operations import Content, Operation, Parameter
@@ -166,10 +166,6 @@ MEDIA = Operation(
     cors=True,
     any_site=True,
 )
-
-
-class InsufficientScopeError(FeedError):
-    """The token does not have the scope for a request."""
 
 
 class Micropub:

@@ -68,7 +68,8 @@ _ANY, _NEW = "any", "new"
 
 PLACES: Final = ReaderPlaces(((MY_ENTRIES, N_("My feeds")), (FOLLOW, N_("Follow"))))
 
-SHOW = page_for_people("followPage", "The page to follow a blog", scope=TokenScope.READ)
+# Its handler checks the right, because people who are not signed in read there how to.
+SHOW = page_for_people("followPage", "The page to follow a blog")
 SUBMIT = page_for_people("followForm", "Follows the feed of the form", form=True, scope=_RIGHT)
 UPLOAD = page_for_people("followListForm", "Follows the feeds of a list", form=True, scope=_RIGHT)
 ENTRIES_PAGE = page_for_people("myFeedsPage", "The newest entries of what the reader follows", scope=_RIGHT)

@@ -38,8 +38,10 @@ _ADVICE = {
 }
 
 
-def problem(frame: Frame, status: HTTPStatus, title: str, detail: str, here: str = "") -> bytes:
-    """An error as a page. `here` is the path to which a sign-in leads back."""
+def problem(
+    frame: Frame, status: HTTPStatus, title: str, detail: str, here: str = "", *, lacks_scope: bool = False
+) -> bytes:
+    """An error as a page. `here` is the path to which a sign-in leads back, `lacks_scope` as in `Problem`."""
     text = frame.texts.message(detail)
     return frame.page(
         "problem.html",
@@ -47,6 +49,7 @@ def problem(frame: Frame, status: HTTPStatus, title: str, detail: str, here: str
         title=_HEADINGS.get(status, title),
         advice=_ADVICE.get(status, ""),
         detail=text,
+        lacks_scope=lacks_scope,
         login=f"{LOGIN}?{write_query({NEXT: here})}" if here else LOGIN,
         # Errors that have values, and those that only programs cause, are in English.
         translated=text != detail,
@@ -66,7 +69,7 @@ def for_reader(frame: Frame, accept: str, reply: Reply, *, navigates: bool = Fal
     """
     if not isinstance(reply, Problem) or not prefers_page(accept):
         return reply
-    body = problem(frame, reply.status, reply.title, reply.detail, here)
+    body = problem(frame, reply.status, reply.title, reply.detail, here, lacks_scope=reply.lacks_scope)
     headers = {**reply.headers, **PAGE_HEADERS}
     if navigates and headers.get("WWW-Authenticate") == CHALLENGE:
         headers["WWW-Authenticate"] = BEARER_CHALLENGE

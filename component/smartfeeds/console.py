@@ -84,7 +84,12 @@ class Commands(click.Group):
         name = args[0]
         # An argument that begins with a hyphen is an option, whose error is the better one.
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise click.UsageError(f"no such command {name!r}{did_you_mean(name, self.list_commands(ctx))}", ctx)
+            from smartfeeds.core.synonyms import synonym  # here, because hardly any command needs it
+
+            known = self.list_commands(ctx)
+            meant = synonym(name, known)
+            hint = f"; did you mean {meant}?" if meant else did_you_mean(name, known)
+            raise click.UsageError(f"no such command {name!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.cli import COMMANDS
 from smartfeeds.console import Exit
 from smartfeeds.core.nearest import did_you_mean, nearest
+from smartfeeds.core.synonyms import SYNONYMS, synonym
 from support.shell import Run
 
 MIRROR = pytest.mark.needs("mirrors")
@@ -24,6 +26,10 @@ def news(ready: Run) -> Run:
 PLACES = {
     "command": (("nod", "list"), Exit.USAGE, "did you mean node?"),
     "command of a group": (("node", "crate", "x"), Exit.USAGE, "did you mean create?"),
+    "group of the same meaning": (("subscription", "list"), Exit.USAGE, "did you mean sub?"),
+    "group of the same meaning, plural": (("Feeds", "list"), Exit.USAGE, "did you mean node?"),
+    "command of the same meaning": (("sub", "delete", "x"), Exit.USAGE, "did you mean remove?"),
+    "command of the same meaning, short": (("node", "ls"), Exit.USAGE, "did you mean list?"),
     "option": (("node", "list", "--jsn"), Exit.USAGE, "Did you mean '--json'?"),
     "option of a node": (("node", "create", "x", "--option", "titel=x"), Exit.USAGE, "did you mean title?"),
     "option of a node that exists": (("node", "set", "comments", "titel=x"), Exit.USAGE, "did you mean title?"),
@@ -40,6 +46,8 @@ OF_FEATURES = {
     "mirror": (("mirror", "remove", "plan"), Exit.CONFIG, "did you mean plans?", MIRROR),
     "mirror to show": (("mirror", "status", "plan"), Exit.USAGE, "did you mean plans?", MIRROR),
     "source": (("source", "show", "https://blog.example/fed"), Exit.CONFIG, "https://blog.example/feed?", SOURCE),
+    "command of the same meaning": (("source", "delete", "1"), Exit.USAGE, "did you mean remove?", SOURCE),
+    "command that shows": (("source", "info", "1"), Exit.USAGE, "did you mean show?", SOURCE),
     "node with conflicts": (("conflicts", "coments"), Exit.REFUSED, "did you mean comments?", CONFLICTS),
 }
 
@@ -95,6 +103,25 @@ def test_misspelt_variable_gets_a_suggestion(
 @pytest.mark.parametrize("name", ["", "x", "zzzzzz", "no such node"])
 def test_name_that_resembles_none_gets_no_suggestion(name: str) -> None:
     assert did_you_mean(name, ("comments", "news")) == ""
+
+
+@pytest.mark.parametrize("row", SYNONYMS, ids=lambda row: row[0])
+def test_every_row_of_synonyms_leads_to_a_command(row: tuple[str, ...]) -> None:
+    """The first word is a command, if its feature is there, and each other one that is none leads to it."""
+    assert len(set(row)) == len(row) > 1 and all(word == word.casefold() for word in row)
+    for word in row[1:]:
+        assert synonym(word.upper(), {row[0], "other"}) == row[0]
+    assert synonym(row[1], ()) == "" == synonym("zzz", row)
+
+
+def test_words_of_other_programs_lead_to_the_commands_of_each_group() -> None:
+    """Of the groups of all features."""
+    usual = {"remove": "delete rm", "list": "ls", "show": "info get", "add": "new create", "set": "edit"}
+    for row in COMMANDS:
+        names = set(row.subcommands)
+        for name, words in usual.items():
+            for word in set(words.split()) - names if name in names else ():
+                assert synonym(word, names) in names & {name, "create"}, (row.name, word)
 
 
 def test_item_that_is_missing_says_nothing_of_nodes(news: Run) -> None:

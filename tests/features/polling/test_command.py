@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import tomllib
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -432,3 +433,15 @@ def test_show_tells_all_that_is_known_of_a_source_but_its_password(ready: Run) -
     assert "state       new" in text and "  every_s = 900" in text
     assert "s3cret" not in text + str(row) and "ann" not in text + str(row)
     assert "there is no source 7" in ready("source", "show", "7", code=Exit.CONFIG).stderr
+
+
+def test_show_writes_settings_as_in_the_configuration(ready: Run) -> None:
+    """[SRC-085] Readers of TOML read them; Python's True and False are not in it."""
+    options = ("--only", 'author=a"b', "--ignore", "img", "--ignore", "?utm_source", "--no-push", "--every", "900")
+    ready("source", "add", URL, "blog", *options)
+
+    lines = ready("source", "show", "1").stdout.splitlines()
+    shown = tomllib.loads("\n".join(line for line in lines if line.startswith("  ")))
+
+    assert shown == json.loads(ready("source", "show", "1", "--json").stdout)["settings"]
+    assert (shown["push"], shown["every_s"], shown["ignore"]) == (False, 900, ["img", "?utm_source"])

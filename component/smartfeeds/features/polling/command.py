@@ -3,6 +3,7 @@
 A running service applies each change within seconds.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -282,7 +283,8 @@ def show(source: str, node: str | None, config: Path | None, *, as_json: bool) -
         if value not in ("", None):
             print_out(f"{name.replace('_', ' '):11} {value}")
     for name, value in settings.items():
-        print_out(f"  {name} = {' '.join(map(str, value)) if isinstance(value, tuple) else value}")
+        # Numbers, texts, truth values and lists of texts are the same in TOML, which the configuration is written in.
+        print_out(f"  {name} = {json.dumps(value, ensure_ascii=False)}")
 
 
 def _is_failing(source: "Source") -> bool:

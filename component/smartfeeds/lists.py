@@ -1,4 +1,4 @@
-"""The one writer of lists on the command line.
+"""The one writer of lists on the command line, and of reports in sentences.
 
 A list fits the terminal, and 80 columns where there is none, so that a pipe always gets the same text. Texts such as
 titles are cut for that; what identifies something is neither cut nor folded: it gets a line of its own if it is too
@@ -75,6 +75,25 @@ def print_columns(
     for row in ([heads] if heading else []) + cells:
         for line in table.lines(row):
             click.echo(click.style(" " * indent + line, bold=True) if row is heads else " " * indent + line)
+
+
+def folded(text: str, head: str = "", indent: int = 0) -> list[str]:
+    """Returns the lines of a text, folded between words to fit the terminal, and 80 columns where there is none.
+
+    The first line begins with `head`, the others with `indent` blanks. No word is cut, because it may be an identifier,
+    a path or an address. One that is too long for its column gets a line of its own that begins further left.
+    """
+    limit, encoding = _terminal_width(), sys.stdout.encoding or "utf-8"
+    lines, gap = [head], ""
+    for word in _cell(text, encoding).split(" "):
+        if _width(lines[-1] + gap + word) > limit:
+            if lines[-1].strip():
+                lines.append("")
+            lines[-1] = " " * max(0, min(indent, limit - _width(word))) + word
+        else:
+            lines[-1] += gap + word
+        gap = " "
+    return [line.rstrip() for line in lines]
 
 
 def _terminal_width() -> int:

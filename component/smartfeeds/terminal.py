@@ -1,10 +1,9 @@
-"""Progress bars, and the table of `doctor`. The service has none of them, so only commands import this module."""
+"""Progress bars. The service has none of them, so only commands import this module."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -17,19 +16,10 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
-from rich.table import Table
 
 # Output to another program is not a terminal and must not be folded at a width.
 out = Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1_000)
 err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
-
-
-def print_table(table: Table) -> None:
-    """Prints a table on standard output, without the blanks that fill its last column."""
-    with out.capture() as printed:
-        out.print(table, soft_wrap=False)
-    for line in printed.get().splitlines():
-        click.echo(line.rstrip())
 
 
 def progress_bar() -> Progress:

@@ -120,12 +120,14 @@ async def test_status_says_why_the_server_does_not_accept_the_service(tmp_path: 
     await task
 
     text, code = status(put(tmp_path / "s", online=False, link=supervisor.report()))
-    first, second = text.splitlines()
+    first, *rest = text.splitlines()
+    second = " ".join(line.strip() for line in rest)
     assert (first, code) == ("running, not online", Exit.FAILED)
     assert second.startswith("connect-failed: ")
     assert second.endswith(
         ": is the server running, and does it accept components at component.host and component.port?"
     )
+    assert len(rest) > 1 and all(len(line) <= 80 for line in rest) and all(line[:2] == "  " for line in rest[1:])
     supervisor.online.set()
     assert supervisor.report() == {}
 
@@ -153,14 +155,16 @@ def test_status_shows_the_canary_and_the_state_of_the_database(tmp_path: Path) -
     assert text.splitlines() == [
         "online",
         "a stanza to itself comes back after 3 ms",
-        "database: 74 connections free, 1 sessions wait for a lock, standbys: 1 sync, 2 async",
+        "database: 74 connections free, 1 sessions wait for a lock, standbys: 1 sync, 2",
+        "  async",
     ]
     report = CliRunner().invoke(main, ["status", str(tmp_path / "s"), "--json"]).stdout
     assert {name: json.loads(report)[name] for name in shared} == shared
     text, _ = status(put(tmp_path / "s", canary={**canary, "lost_lately": 2, "lately": 64}))
     assert text.splitlines() == [
         "online",
-        "2 of the last 64 stanzas to itself were lost: another connection of this component swallows stanzas",
+        "2 of the last 64 stanzas to itself were lost: another connection of this",
+        "  component swallows stanzas",
     ]
     assert status(put(tmp_path / "s", canary={**canary, "lately": 0}, database=None)) == ("online", Exit.OK)
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from smartfeeds.app.sides import all_resources
-from smartfeeds.lists import WIDTH, print_columns, print_rows
+from smartfeeds.lists import WIDTH, folded, print_columns, print_rows
 from smartfeeds.service.resources import Resource
 
 LONG = "x" * 300
@@ -119,6 +119,26 @@ def test_rows_below_a_line_are_indented_and_have_no_heading() -> None:
 def test_json_has_all_columns() -> None:
     rows = [{"id": "i", "more": LONG}]
     assert json.loads(printed(lambda: print_rows(rows, as_json=True, empty="", brief=("id",)))) == rows
+
+
+@pytest.mark.parametrize("length", [1, 12, 60, 76, 80, 120])
+@pytest.mark.parametrize(("head", "indent"), [("", 2), ("ok    store  ", 13), ("             -> ", 16)])
+def test_sentences_fold_between_words_and_no_word_is_cut(head: str, indent: int, length: int) -> None:
+    path = ("/srv-é" * length)[:length]
+    text = f"the file {path} has another owner, {'and so on ' * 20}until {path} and {path}"
+    lines = printed(lambda: print("\n".join(folded(text, head, indent)))).splitlines()
+
+    assert lines[0].startswith(head.rstrip()) and " ".join(lines).split() == [*head.split(), *text.split()]
+    for line in lines[1:]:
+        assert line == line.rstrip() and (line.startswith(" " * indent) or path in line)
+    assert all(len(line) <= WIDTH or line == path for line in lines)
+
+
+def test_sentence_cannot_control_the_terminal() -> None:
+    """Wide signs count twice, and what the output cannot have is escaped."""
+    assert printed(lambda: print(folded("a\nb\x1b[2J"))) == "['a b [2J']\n"
+    assert printed(lambda: print(folded("ä")), "ascii") == "['\\\\xe4']\n"
+    assert len(folded("日本 " * 20)) == 2
 
 
 PROGRAM = (

@@ -368,6 +368,9 @@ def print_status(running: bool, state: Mapping[str, Any], *, as_json: bool) -> N
         print_json({"running": running, "online": online, **report})
     else:
         print_out("not running" if not running else "online" if online else "running, not online")
-        for line in _lines(state):
-            print_out(line)
+        from smartfeeds.lists import folded  # here, because the service prints nothing
+
+        for text in _lines(state):
+            for line in folded(text, indent=2):
+                print_out(line)
     exit_failed_if(not online)

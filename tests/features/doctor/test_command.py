@@ -51,6 +51,20 @@ def test_doctor_compares_the_schema_of_the_database(
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(revision,)]
 
 
+def test_doctor_folds_its_lines_and_cuts_no_word(ready: Run) -> None:
+    text = Path("smartfeeds.toml").read_text().replace("port = 5347", "port = 1")
+    Path("smartfeeds.toml").write_text(text)
+    lines = ready("doctor", code=Exit.FAILED).stdout.splitlines()
+    findings = json.loads(ready("doctor", "--json", code=Exit.FAILED).stdout)
+
+    assert any(len(finding["found"]) > 80 or len(finding["advice"]) > 80 for finding in findings)
+    assert [line for line in lines if len(line) > 80 and " " in line] == []
+    words = " ".join(lines).split()
+    # Free bytes, ids and times differ from one run to the next.
+    told = [word for each in findings if each["check"] == "link" for word in each.values() for word in word.split()]
+    assert told and set(told) <= {*words, "link"}
+
+
 def test_doctor_prints_no_blanks_at_the_ends_of_its_lines(ready: Run) -> None:
     lines = ready("doctor", code=Exit.FAILED).stdout.splitlines()
 

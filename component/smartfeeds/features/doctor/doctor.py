@@ -2,18 +2,23 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from smartfeeds.cli.common import config_file, config_option, json_option, read_settings
 from smartfeeds.console import exit_failed_if, print_json, run_async
 from smartfeeds.features.doctor.findings import CheckState, Finding
+from smartfeeds.lists import folded
 
 if TYPE_CHECKING:
     from smartfeeds.app.config import Settings
 
-_STYLES = {CheckState.OK: "green", CheckState.NOTE: "yellow", CheckState.FIX: "bold red"}
+_STYLES: Final[dict[CheckState, dict[str, Any]]] = {
+    CheckState.OK: {"fg": "green"},
+    CheckState.NOTE: {"fg": "yellow"},
+    CheckState.FIX: {"fg": "red", "bold": True},
+}
 
 
 @click.command("doctor")
@@ -62,15 +67,14 @@ def _json_of(finding: Finding) -> dict[str, str]:
 
 
 def _print(findings: list[Finding]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from smartfeeds.terminal import print_table
-
-    table = Table(box=None, show_header=False, pad_edge=False)
+    states = max(len(state.value) for state in CheckState)
+    checks = max((len(finding.check) for finding in findings), default=0)
     for finding in findings:
-        style = _STYLES[finding.state]
-        table.add_row(f"[{style}]{finding.state.value}[/]", finding.check, escape(finding.text))
+        head = f"{finding.state.value:{states}}  {finding.check:{checks}}  "
+        first, *rest = folded(finding.text, head, len(head))
+        click.echo(click.style(first[:states], **_STYLES[finding.state]) + first[states:])
+        for line in rest:
+            click.echo(line)
         if finding.advice:
-            table.add_row("", "", f"[bold]-> {escape(finding.advice)}[/]")
-    print_table(table)
+            for line in folded(finding.advice, " " * len(head) + "-> ", len(head) + len("-> ")):
+                click.echo(click.style(line, bold=True))

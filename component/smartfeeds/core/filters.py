@@ -39,14 +39,16 @@ class LastChange(Enum):
 class EntryMeta:
     """The properties of an entry that filters and message bodies use, read by `formats.atom.read_meta`.
 
-    `authors` are names, addresses and URIs; `replies_to` the references of thr:in-reply-to; `text` the plain text
-    that is searched; `body` the title, else the summary (xep-map 180); `language` the tag that the entry declares, or
-    inherited from its feed when it was imported.
+    `authors` are names, addresses and URIs; `replies_to` the references of thr:in-reply-to, and `replied_ids` the ids
+    of items that these references state, as addresses do; `text` the plain text that is searched; `body` the title,
+    else the summary (xep-map 180); `language` the tag that the entry declares, or inherited from its feed when it was
+    imported.
     """
 
     authors: frozenset[str] = frozenset()
     categories: frozenset[str] = frozenset()
     replies_to: frozenset[str] = frozenset()
+    replied_ids: frozenset[str] = frozenset()
     text: str = ""
     body: str = ""
     language: str = ""
@@ -71,9 +73,9 @@ class ViewFilter:
 
     `parse` returns the values in their canonical spelling, or None if one is not valid, or raises
     FeedError(BAD_REQUEST) with the reason; callers use `read`, which limits what it parses. A version matches if it has
-    one of the values in `index`; in a node that shows its publishers, `publisher_index` replaces `index`. A filter
-    without an index compares the words of the text, which must all occur. `broad`: a single value can select most of a
-    feed.
+    one of the values in `index` or `second_index`; in a node that shows its publishers, `publisher_index` replaces
+    `index`. A filter without an index compares the words of the text, which must all occur. `broad`: a single value can
+    select most of a feed.
     """
 
     name: str
@@ -82,6 +84,7 @@ class ViewFilter:
     parse: Callable[[Sequence[str]], frozenset[str] | None]
     index: FacetIndex | None = None
     publisher_index: FacetIndex | None = None
+    second_index: FacetIndex | None = None
     broad: bool = False
 
     def read(self, values: Sequence[str]) -> frozenset[str] | None:
@@ -109,7 +112,8 @@ class ViewFilter:
     def facets(self, values: Iterable[str], *, publishers: bool) -> frozenset[str]:
         """Returns the facets of which a version must have one, or no facets for a filter by words."""
         index = self.publisher_index or self.index if publishers else self.index
-        return frozenset() if index is None else frozenset(facet(index.kind, value) for value in values)
+        indexes = [each for each in (index, self.second_index) if each is not None]
+        return frozenset(facet(each.kind, value) for value in values for each in indexes)
 
     def write(self, values: Iterable[str]) -> list[str]:
         """Returns the values as parameters of a canonical view."""
@@ -195,6 +199,8 @@ _LANGUAGE_RANGE: ParameterSchema = {
 }
 _TEXTS: ParameterSchema = {"type": "array", "items": _TEXT, "maxItems": MAX_FILTER_VALUES}
 
+_REFERENCES = FacetIndex("r", attrgetter("replies_to"))
+
 FILTERS: Mapping[str, ViewFilter] = {
     row.name: row
     for row in (
@@ -219,7 +225,9 @@ FILTERS: Mapping[str, ViewFilter] = {
             "items that reply to the item with this id or address; repeatable, any of them",
             _TEXTS,
             _texts,
-            FacetIndex("r", attrgetter("replies_to")),
+            _REFERENCES,
+            # A facet of its own: an id alone means an item of any feed, and an address that of one.
+            second_index=FacetIndex("i", attrgetter("replied_ids")),
         ),
         ViewFilter(
             "kind",
@@ -240,7 +248,18 @@ FILTERS: Mapping[str, ViewFilter] = {
         ViewFilter("q", "items whose text contains all these words; at least one letter or digit", _QUERY, _words),
     )
 }
-_INDEXES = [index for row in FILTERS.values() for index in (row.index, row.publisher_index) if index is not None]
+# The answers to one item are those that name one of its ids and addresses as it is. This row is no parameter.
+REPLIES_BY_REFERENCE = "reference"
+ROWS: Mapping[str, ViewFilter] = {
+    **FILTERS,
+    REPLIES_BY_REFERENCE: ViewFilter(REPLIES_BY_REFERENCE, "", _TEXTS, _texts, _REFERENCES),
+}
+_INDEXES = [
+    index
+    for row in FILTERS.values()
+    for index in (row.index, row.publisher_index, row.second_index)
+    if index is not None
+]
 _ENTRY_READERS = [(index.kind, index.entry) for index in _INDEXES if index.entry is not None]
 _KNOWN_PUBLISHERS = 1_024  # most items are by few publishers
 

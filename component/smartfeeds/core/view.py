@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
-from smartfeeds.core.filters import FILTERS, LastChange, ParameterSchema, change_facets
+from smartfeeds.core.filters import FILTERS, ROWS, LastChange, ParameterSchema, change_facets
 from smartfeeds.errors import Condition, FeedError
 
 MAX_FIELDS = 64
@@ -81,7 +81,7 @@ class View:
     @property
     def query(self) -> frozenset[str]:
         """The words that must all occur in the text of an item."""
-        return frozenset(word for name, values in self.filters if FILTERS[name].index is None for word in values)
+        return frozenset(word for name, values in self.filters if ROWS[name].index is None for word in values)
 
     def facets(self, *, publishers: bool, broad: bool | None = None) -> tuple[frozenset[str], ...]:
         """One set of facets for each filter by facets. A version matches a set if it has one of its facets.
@@ -97,7 +97,7 @@ class View:
 def _facets(
     filters: tuple[tuple[str, frozenset[str]], ...], publishers: bool, broad: bool | None
 ) -> tuple[frozenset[str], ...]:
-    rows = ((FILTERS[name], values) for name, values in filters)
+    rows = ((ROWS[name], values) for name, values in filters)
     sets = (row.facets(values, publishers=publishers) for row, values in rows if broad in (None, row.broad))
     return tuple(facets for facets in sets if facets)
 

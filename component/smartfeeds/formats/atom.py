@@ -9,10 +9,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from urllib.parse import quote, unquote
 
+from smartfeeds.core.feed_address import parse_item_address
 from smartfeeds.core.filters import EntryMeta, entry_facets
 from smartfeeds.core.text import is_nss, is_xml_text
 from smartfeeds.core.text import words as words_of
 from smartfeeds.core.times import format_datetime, parse_datetime
+from smartfeeds.core.urls import ENTRIES
 from smartfeeds.core.view import Traits
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import xml
@@ -65,6 +67,7 @@ _MARK = "<sx:sync xmlns:sx="
 START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
 
 
+_ITEM_PAGE = re.compile(rf"https?://[^?#]+{ENTRIES}[^/?#]+/([^/?#]+)(?:[?#].*)?", re.IGNORECASE)
 DERIVED = "urn:x-smartfeeds:"  # the start of an atom:id that this service has made
 DIGEST_PREFIX = f"{DERIVED}sha256:"
 
@@ -86,6 +89,21 @@ def named_by(atom_id: str) -> str:
     """The item id of which `derived_id` made an atom:id, "" for any other one."""
     prefix, mark, name = atom_id.partition(DERIVED)
     return unquote(name) if mark and not prefix else ""
+
+
+def item_named_by(reference: str) -> str:
+    """The item id that a reference to an entry states, "" if it states none: an atom:id of `derived_id`, or the address
+    of an item over XMPP or HTTP. The service in the address may be another one."""
+    address = parse_item_address(reference)
+    if address is not None:
+        return address.item_id
+    page = _ITEM_PAGE.fullmatch(reference)
+    if page is None:
+        return named_by(reference)
+    try:
+        return unquote(page[1], errors="strict")
+    except UnicodeDecodeError:
+        return ""
 
 
 def id_and_updated(payload: bytes) -> tuple[str, int | None]:
@@ -209,11 +227,12 @@ def read_meta(payload: bytes, *, texts: bool = True) -> EntryMeta:
             lines[tag] = value
         elif value:
             groups[tag].add(value)
-    title, summary = lines.get(TITLE, ""), lines.get(SUMMARY, "")
+    title, summary, references = lines.get(TITLE, ""), lines.get(SUMMARY, ""), groups[IN_REPLY_TO]
     return EntryMeta(
         authors=frozenset(groups[AUTHOR]),
         categories=frozenset(groups[CATEGORY]),
-        replies_to=frozenset(groups[IN_REPLY_TO]),
+        replies_to=frozenset(references),
+        replied_ids=frozenset(filter(None, map(item_named_by, references))) if references else frozenset(),
         text="\n".join(filter(None, (title, summary, lines.get(CONTENT)))),
         body=(title or summary)[:_BODY_CHARACTERS],
         language=language,

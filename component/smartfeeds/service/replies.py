@@ -13,9 +13,9 @@ from urllib.parse import unquote
 from smartfeeds.core.feed_address import AddressError, parse_address, parse_item_address
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
-from smartfeeds.core.urls import ENTRIES
+from smartfeeds.core.urls import ENTRIES, entry_path, xmpp_uri
 from smartfeeds.formats.atom import named_by
-from smartfeeds.formats.entry import EntryLink, ReplyReference, replies_of
+from smartfeeds.formats.entry import EntryLink, ReplyReference, read_entry, replies_of
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.store.base import ReadTx
 
@@ -156,6 +156,24 @@ def find_named(
     distinct = dict.fromkeys(place for place in places.values() if place is not None)
     by_place = _items_at(tx, context, actor, distinct, {node.name: node}, only_here=False)
     return {reference: by_place[place] for reference, place in places.items() if place in by_place}
+
+
+def reference_to(
+    tx: ReadTx, context: Context, actor: Jid, node: Node, target: str, base_url: str
+) -> ReplyReference | None:
+    """The reference of an answer in the node to what an id or an address names, as all answers have it: the atom:id,
+    and an address. None if it names no item that the actor may read."""
+    named = ReplyReference(target)
+    answered = find_named(tx, context, actor, node, [named], base_url).get(named)
+    if answered is None or answered.item.deleted:
+        return None
+    name, item, domain = answered.node.name, answered.item, context.policy.domain
+    atom_id = read_entry(item).atom_id
+    # The address that was named stays, so that the answer is found by it.
+    if target not in (item.id, atom_id):
+        return ReplyReference(atom_id, target) if stated_place(named, domain, base_url) is not None else None
+    address = f"{base_url}{entry_path(name, item.id)}" if base_url else xmpp_uri(domain, name, item.id)
+    return ReplyReference(atom_id, address)
 
 
 def _items_at(

@@ -15,7 +15,7 @@ from smartfeeds.features.embedding.guests import LEAST_AGE_S, MAX_TEXT, RATE
 from smartfeeds.features.pages.images import LINK_REL
 from support.bearer import bearer
 from support.browsing import sign_in
-from support.component import ALICE, BOB, CAROL
+from support.component import ALICE, BOB, CAROL, DOMAIN
 from support.prose import note
 from support.web import Got, Web
 
@@ -83,6 +83,39 @@ async def test_guest_replies_and_the_owner_publishes_it(guests: Web) -> None:
     entry = (await guests.get(f"/entries/comments/guest-{reply['id']}", "text/html")).text
     links = re.findall(r'<a href="https://spam.example/" rel="([^"]+)"', entry)
     assert links == [LINK_REL] and "nofollow" in LINK_REL and "ugc" in LINK_REL and "noopener" in LINK_REL
+
+
+@pytest.mark.parametrize("atom_id", ["", "<id>tag:x,2026:q</id>"])
+async def test_reply_is_found_by_every_spelling_that_finds_the_other_replies(guests: Web, atom_id: str) -> None:
+    """Whichever of them the frame names."""
+    xmpp, page = f"xmpp:{DOMAIN}?;node=comments;item=q", f"{guests.origin}/entries/comments/q"
+    payload = f"<entry xmlns='http://www.w3.org/2005/Atom'>{atom_id}<title>Q</title></entry>"
+    await guests.component.publish(ALICE, "comments", "q", payload)
+    owner = await sign_in(guests, ALICE)
+    for number, target in enumerate(("q", xmpp, page), start=1):
+        guests.component.clock.advance(600)
+        path = f"{FRAME}?{urlencode({'in-reply-to': target})}"
+        assert (await send(guests, "Mara", f"Answer {number}", path)).status == 303
+        (reply,) = await listed(guests)
+        await owner.post("/guests/comments/", f"approve={reply['id']}")
+        assert f"Answer {number}" in (await guests.get(path)).text
+        assert (await guests.get(f"{FRAME}?in-reply-to=q")).text.count("<article") == number
+        references = ("tag:x,2026:q",) if atom_id else (xmpp,)
+        for reference in references:
+            shown = await guests.get(f"{FRAME}?{urlencode({'in-reply-to': reference})}")
+            assert shown.text.count("<article") == number, reference
+
+
+async def test_reply_says_nothing_of_an_entry_that_its_guest_may_not_read(guests: Web) -> None:
+    await guests.component.create(ALICE, "secret", access_model="whitelist")
+    payload = "<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:x,2026:secret</id><title>Q</title></entry>"
+    await guests.component.publish(ALICE, "secret", "q", payload)
+    target = f"xmpp:{DOMAIN}?;node=secret;item=q"
+    await send(guests, path=f"{FRAME}?{urlencode({'in-reply-to': target})}")
+    (reply,) = await listed(guests)
+    await (await sign_in(guests, ALICE)).post("/guests/comments/", f"approve={reply['id']}")
+    document = (await guests.get("/feeds/comments.atom")).text
+    assert "Good morning" in document and "tag:x,2026:secret" not in document
 
 
 async def test_form_is_there_only_where_a_reply_would_be_seen(guests: Web) -> None:

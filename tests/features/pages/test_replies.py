@@ -282,6 +282,16 @@ async def test_new_reply_is_shown_at_once_and_changes_the_tag(notes: Web) -> Non
     assert len({*tags, got.header("ETag")}) == 3
 
 
+async def test_answer_to_the_entry_of_another_feed_is_not_one_to_its_namesake(notes: Web) -> None:
+    await publish(notes, "notes", "q", post("What now?"))
+    await publish(notes, "notes", "a", reply("That", address("other", "q")))
+    await publish(notes, "notes", "b", reply("This", address("notes", "q")))
+    await publish(notes, "notes", "c", reply("Bare", "q"))
+    await entry(notes, "notes", "q")
+    await notes.component.index()
+    assert thread(await entry(notes, "notes", "q")) == ["This", "Bare"]
+
+
 async def test_cards_say_how_many_replies_an_entry_has(notes: Web) -> None:
     await publish(notes, "notes", "q", post("What now?", "tag:x,2026:q"))
     for name in ("a", "b"):

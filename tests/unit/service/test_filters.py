@@ -316,3 +316,28 @@ async def test_filter_by_author_does_not_find_publishers_that_are_not_shown(feed
 
     await feed.configure(itemreply="publisher")
     assert await feed.ids_of(f"{FEED}?author={BOB}") == "shown secret named dropped"
+
+
+async def test_filter_by_an_id_finds_the_answers_to_its_addresses(feed: World) -> None:
+    """[SF-015] In pulls, pushes and after an edit that answers nothing any more."""
+    node = f"{FEED}?in-reply-to=A%201"
+    await feed.subscribe(ALICE, node)
+    references = {
+        "id": "A 1",
+        "xmpp": "xmpp:feeds.example?;node=notes;item=A%201",
+        "foreign": "xmpp:other.example?;node=other;item=A%201",
+        "page": "https://feeds.example/base/entries/notes/A%201?x=1#y",
+        "urn": "urn:x-smartfeeds:A%201",
+    }
+    for number, other in enumerate(
+        ("A 2", "xmpp:feeds.example?;node=A%201", "https://x.example/A%201", "https://x.example/entries/A%201", "%FF")
+    ):
+        await feed.publish(f"other-{number}", reply_to=other)
+    assert await feed.events() == []
+    for item_id, reference in references.items():
+        await feed.publish(item_id, reply_to=reference)
+        assert [event.short for event in await feed.events()] == [f"+{item_id}"]
+    assert await feed.ids_of(node) == "id xmpp foreign page urn"
+    assert await feed.ids_of(f"{FEED}?in-reply-to=urn:x-smartfeeds:A%25201") == "urn"
+    await feed.publish("page")
+    assert [event.short for event in await feed.events()] == ["~page"]

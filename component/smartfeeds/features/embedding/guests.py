@@ -134,10 +134,11 @@ def reference_of(reply: GuestReply) -> ReplyReference | None:
     return ReplyReference(reply.target, address) if reply.target else None
 
 
-def entry_of(reply: GuestReply) -> Element:
-    """Returns the Atom entry of a reply. Its author has a name alone, which says that it is a guest. Guests can type
-    the name of anybody, but not without this word."""
-    entry = new_entry(WrittenFields(text=reply.text), "", reference_of(reply))
+def entry_of(reply: GuestReply, answered: ReplyReference | None = None) -> Element:
+    """Returns the Atom entry of a reply. `answered` is the entry here that it answers, None for one elsewhere. Its
+    author has a name alone, which says that it is a guest. Guests can type the name of anybody, but not without this
+    word."""
+    entry = new_entry(WrittenFields(text=reply.text), "", answered or reference_of(reply))
     person = new_element(atom.NAME, {})
     person.text = f"{reply.name} (guest)"
     author = new_element(atom.AUTHOR, {})

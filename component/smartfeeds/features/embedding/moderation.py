@@ -80,7 +80,7 @@ class Moderation:
         fields = await self._tools.bodies.fields(call)
         approve, refuse = ((fields[name],) if name in fields else () for name in ("approve", "refuse"))
         last = parse_place(fields["refuse_all"]) if "refuse_all" in fields else None
-        decision = DecideReplies(call.actor, self._tools.domain, call.name, approve, refuse, last)
+        decision = DecideReplies(call.actor, self._tools.domain, call.name, approve, refuse, last, call.site_url)
         await ask(self._tools.perform, decision, RepliesDecided)
         # Of many that are refused at once the last one stands for all.
         reply_ids = (*approve, *refuse, *((last.reply_id,) if last else ()))

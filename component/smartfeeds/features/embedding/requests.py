@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.access import Access
+from smartfeeds.core.jid import ANONYMOUS
 from smartfeeds.core.model import Node
 from smartfeeds.core.options import GUESTS_WITH_APPROVAL, NodeKind
 from smartfeeds.core.text import is_xml_text
@@ -34,7 +35,7 @@ from smartfeeds.service.context import Context, Hooks, LocatedNode, Personal, lo
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.personal import MENTION, PersonalTable
 from smartfeeds.service.publishing import publish
-from smartfeeds.service.replies import Answered, find_named
+from smartfeeds.service.replies import Answered, find_named, reference_to
 from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Publish
 from smartfeeds.service.steps import MoreSteps, WriteStep
 from smartfeeds.service.use_cases import UseCases
@@ -89,11 +90,13 @@ class ReplyList(Answer):
 @dataclass(frozen=True, slots=True)
 class DecideReplies(NodeRequest):
     """Publishes replies, and refuses others. `refuse_to` is the place of the last reply that the actor has seen, and
-    refuses every other one up to it: a reply that came meanwhile waits until somebody has read it."""
+    refuses every other one up to it: a reply that came meanwhile waits until somebody has read it. `base_url` is that
+    of the site, "" for that of programs."""
 
     approve: tuple[str, ...] = ()
     refuse: tuple[str, ...] = ()
     refuse_to: QueuePlace | None = None
+    base_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,9 @@ def decide(tx: WriteTx, context: Context, request: DecideReplies) -> RepliesDeci
         _decide(tx, context, node, reply_id, ReplyState.APPROVED) for reply_id in dict.fromkeys(request.approve)
     ]
     for reply in filter(None, approved):
-        draft = draft_of(entry_of(reply))
+        # With the rights of the guest, who chose what the answer names.
+        answered = reference_to(tx, context, ANONYMOUS, node, reply.target, request.base_url)
+        draft = draft_of(entry_of(reply, answered))
         publish(tx, context, Publish(request.actor, request.service, node.name, reply.item_id, draft, may_create=False))
     if request.refuse_to is not None:
         seen = (reply.reply_id for reply in rows.waiting(tx, node.node_no) if reply.place <= request.refuse_to)

@@ -1,8 +1,8 @@
 """The requests about answers: those to an entry, oldest first, and how many the entries of a page have.
 
-Answers come from the view `in-reply-to=` of the feed, and from the node that the entry names for its comments (XEP-0277
-4). Both need the filter index. An entry without answers must not make its feed one with an index, so a feed gets one
-here only if its newest items have answers.
+Answers name an id or address of the entry. They are in its feed, and in the node that the entry names for its comments
+(XEP-0277 4). Both need the filter index. An entry without answers must not make its feed one with an index, so a feed
+gets one here only if its newest items have answers.
 """
 
 import re
@@ -13,7 +13,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import NamedTuple
 
-from smartfeeds.core.filters import fold
+from smartfeeds.core.filters import REPLIES_BY_REFERENCE, fold
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, IndexState, Item, Node, NodeKind, Slice
 from smartfeeds.core.times import format_t, parse_t
 from smartfeeds.core.urls import entry_path, xmpp_uri
@@ -33,7 +33,6 @@ REPLIES = 20  # answers on a page
 # Items of a feed without an index that are looked at for answers. Their payloads are read with each page of an entry,
 # so they are few; a feed in which people discuss has an answer among them.
 NEWEST = 50
-_FILTER = "in-reply-to"
 _MARK = b"in-reply-to"
 _PLACE = re.compile(r"([0-9A-Za-z:.\-]{1,40})_([01])_([0-9]{1,18})", re.ASCII)
 
@@ -118,7 +117,7 @@ def get_replies(tx: ReadTx, context: Context, request: GetReplies) -> Replies | 
         return Replies()
     answered = find_answered(tx, context, request.actor, [(node, item)], request.base_url, only_here=request.only_here)
     entry = read_entry(item)
-    filters: Filters = ((_FILTER, _values(context.policy.domain, request.base_url, node, entry)),)
+    filters: Filters = ((REPLIES_BY_REFERENCE, _values(context.policy.domain, request.base_url, node, entry)),)
     views: list[tuple[Node, View]] = []
     comments = None if request.only_here else _comments(tx, context, request, node, entry)
     if comments is not None:

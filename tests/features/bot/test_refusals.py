@@ -32,7 +32,20 @@ def offered(message: object) -> list[str]:
     return [one.get("value") for one in message.findall("{urn:xmpp:tmp:quick-response}response")]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("text", ["hi", "Hello", "?", "start"])
+GREETINGS = ("hi", "Hello", "?", "start", "hi!", "HELLO!!!", "Hey :)", "hi there", "Hello, dear bot", "Good morning!")
+GERMAN_GREETINGS = (
+    "Hallo.",
+    "moin",
+    "Moin Moin!",
+    "Guten Tag",
+    "guten  MORGEN, Bot",
+    "Grüß Gott",
+    "GRÜSS GOTT!",
+    "Servus 👋",
+)
+
+
+@pytest.mark.parametrize("text", [*GREETINGS, *GERMAN_GREETINGS])
 async def test_greeting_has_three_lines(component: Component, text: str) -> None:
     """A newcomer reads what the bot does, the first steps, and where the rest is."""
     (message,) = await send(component, BOB, text)
@@ -43,6 +56,15 @@ async def test_greeting_has_three_lines(component: Component, text: str) -> None
     assert lines[1].startswith("Write list to see the feeds here, ")
     assert lines[2] == "Write help to see all that I can do."
     assert offered(message) == ["list", "help"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Hi, what does the feed of the club cost", "hint", "good", "guten", "tag", "morning hi", "hi-fi", "start that"],
+)
+async def test_message_that_says_more_than_a_greeting_is_none(component: Component, text: str) -> None:
+    (message,) = await send(component, BOB, text)
+    assert body_of(message).startswith("I do not know")
 
 
 async def test_greeting_is_in_the_language_of_the_message(component: Component) -> None:

@@ -4,6 +4,8 @@ A new command is a new row. The help, the look-up by name and the tests follow f
 their own (`chat.commands`).
 """
 
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 
 from smartfeeds.chat.commands import ChatCommand, ChatReply, CommandRights, RefusalError, UsageError
@@ -15,7 +17,31 @@ from smartfeeds.features.bot.delivery import parse_message_id
 from smartfeeds.features.bot.refusals import refusal
 from smartfeeds.texts import N_
 
-_GREETINGS = frozenset({"", "hi", "hello", "hallo", "hey", "?", "start"})
+# Greetings in English and German, folded. Commands have priority.
+_GREETINGS = frozenset(
+    {
+        *("hi", "hello", "hey", "hiya", "howdy", "greetings"),
+        *("good morning", "good afternoon", "good evening", "good day"),
+        *("hallo", "hallöchen", "huhu", "moin", "moin moin", "servus", "tach", "grüezi", "grüss gott"),
+        *("guten morgen", "guten tag", "guten abend", "schönen guten tag"),
+    }
+)
+_START = "start"  # the button with which some clients begin a chat with a bot
+_LONGEST_GREETING = max(len(greeting.split()) for greeting in _GREETINGS)
+_NAME_WORDS = 2  # of the one who is greeted: "Hello, dear bot"
+_GREETED_CHARACTERS = 100
+_SIGNS = re.compile(r"[^\w'-]+")
+
+
+def is_greeting(text: str) -> bool:
+    """Whether a message only greets: nothing but signs, or a greeting in any case, with a name behind it or without."""
+    if len(text) > _GREETED_CHARACTERS:
+        return False
+    words = _SIGNS.sub(" ", unicodedata.normalize("NFC", text).casefold()).split()
+    for count in range(min(len(words), _LONGEST_GREETING), 0, -1):
+        if " ".join(words[:count]) in _GREETINGS:
+            return len(words) - count <= _NAME_WORDS
+    return words in ([], [_START])
 
 
 async def greet(c: Conversation) -> ChatReply:
@@ -233,11 +259,9 @@ async def run_command(c: Conversation) -> ChatReply | None:
     except RefusalError as error:
         return ChatReply(str(error), done=False)
     word, rest = split_command(c.message.text)
-    if word in _GREETINGS:
-        return await greet(c)
     command = c.tools.commands.get(word)
     if command is None:
-        return None
+        return await greet(c) if is_greeting(c.message.text) else None
     if command.rights is CommandRights.ROOM and not c.may_change:
         return ChatReply(c.say("Only owners and admins of this room may do that."))
     try:

@@ -26,7 +26,11 @@
   frame.loading = "lazy";
   // The frame cannot lead this page elsewhere. Links in it open pages of their own.
   frame.sandbox = "allow-scripts allow-same-origin allow-forms allow-popups allow-popups-to-escape-sandbox";
-  frame.style.cssText = "display: block; width: 100%; height: 12rem; border: 0; color-scheme: normal;";
+  frame.style.cssText = "display: block; visibility: hidden; width: 100%; height: 12rem; border: 0; color-scheme: normal;";
+  // Readers have the link until the frame says that it is shown: the browser does not say that it refused to show it.
+  const link = document.createElement("a");
+  link.href = new URL(`feeds/${name}/`, service);
+  link.textContent = title || `${feed} (${service.host})`;
 
   let shown = false;
   addEventListener("message", (event) => {
@@ -34,18 +38,16 @@
     const { smartfeeds, height } = Object(event.data);
     if (smartfeeds !== "height" || !(height > 0 && height <= HIGHEST)) return;
     shown = true;
+    link.remove();
+    frame.style.visibility = "visible";
     frame.style.height = `${Math.ceil(height)}px`;
   });
-  // The browser does not say that it refused to show a frame. Then a link takes its place.
-  frame.addEventListener("load", () => setTimeout(() => shown || frame.replaceWith(link()), PATIENCE_MS));
+  frame.addEventListener("load", () => setTimeout(() => {
+    if (shown) return;
+    frame.remove();
+    console.warn(`${feed}: not shown here. Its owner lists ${location.origin} in the option frame_origins.`);
+  }, PATIENCE_MS));
 
-  function link() {
-    const element = document.createElement("a");
-    element.href = new URL(`feeds/${name}/`, service);
-    element.textContent = frame.title;
-    return element;
-  }
-
-  if (document.body) script.after(frame);
-  else addEventListener("DOMContentLoaded", () => document.body.append(frame));
+  if (document.body) script.after(link, frame);
+  else addEventListener("DOMContentLoaded", () => document.body.append(link, frame));
 })();

@@ -64,3 +64,26 @@ async def test_page_can_be_read_and_used_in_every_window(page: SitePage, visit: 
             faults.append(f"{width}: the bar or the width differs from those of other pages: {bars}")
             bars.pop()
     assert not faults, "\n".join(faults)
+
+
+async def test_what_begins_a_line_on_a_phone_begins_at_the_edge_of_its_text(visit: Visit) -> None:
+    """The icon of the theme below the links of the menu, and the keyboard shortcuts below the line of the footer."""
+    page = visit.reader.tab.page
+    await page.set_viewport_size(WINDOWS[0])
+    await visit.reader.open(PAGES[0], visit.web)
+    await page.evaluate("document.getElementById('show-keys').hidden = false")
+    await page.locator(".site-menu > summary").click()
+    lefts: dict[str, float] = await page.evaluate(
+        """() => {
+          const left = (one) => Math.round(one.getBoundingClientRect().left);
+          const range = document.createRange();
+          const words = (one) => { range.selectNodeContents(one); return left(range); };
+          const [menu, keys] = [document.querySelector(".site-menu"), document.getElementById("show-keys")];
+          keys.previousSibling.before(document.createElement("br"));
+          return {
+            link: words(menu.querySelector(".places a")), icon: left(menu.querySelector(".theme svg")),
+            footer: words(keys.parentElement), keys: words(keys),
+          };
+        }"""
+    )
+    assert (lefts["icon"], lefts["keys"]) == (lefts["link"], lefts["footer"])

@@ -16,6 +16,9 @@
     const style = getComputedStyle(one);
     if ((box.right > innerWidth + 1 || box.left < -1) && !inside(one, scrolls) && !one.closest('svg'))
       faults.push(`outside of the window: ${name(one)}`);
+    // Others of a row that scrolls may be cut, but not the one that says where the reader is.
+    if (one.matches('[aria-current]') && inside(one, up => scrolls(up) && up.getBoundingClientRect().right < box.right - 1))
+      faults.push(`the current one is cut: ${name(one)}`);
     const hides = [style.overflowX, style.overflowY].includes('hidden') && [...one.childNodes].some(isText);
     if (hides && (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 3))
       faults.push(`cut: ${name(one)}`);

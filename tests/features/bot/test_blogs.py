@@ -148,8 +148,8 @@ async def test_unfollow_ends_the_feed_of_this_address_alone(component: Component
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("/missing", "answered 404"),
-        ("/text", "is a web page, not a feed"),
+        ("/missing", "The server has nothing at this address. Look on the site"),
+        ("/text", "There is a web page, and no feed."),
     ],
 )
 async def test_address_without_a_feed_is_explained(component: Component, site: Site, path: str, reason: str) -> None:
@@ -163,7 +163,20 @@ async def test_address_without_a_feed_is_explained(component: Component, site: S
 async def test_private_network_is_refused(start: Starter, site: Site) -> None:
     component = await start()
     (answer,) = await write(component, ALICE, f"follow {site.url('/')}")
-    assert answer.startswith("I found no feed") and "not public" in answer and site.asked == []
+    assert answer.startswith("I found no feed") and "in a private network" in answer and site.asked == []
+
+
+async def test_site_of_the_operator_leads_to_its_feed(start: Starter, site: Site) -> None:
+    """[SRC-083] The feed says to which site it belongs, so the site is not requested."""
+    component = await start(sources={"allowed_networks": ["127.0.0.0/8"]})
+    await component.create(BOB, "news", title="The news")
+    site.pages["/feed"] = atom("first", inner=f'<link href="{site.url("/")}"/>')
+    source = new_source("news", site.url("/feed"), component.clock())
+    await component.app.service.write(lambda tx, context: add_source(tx, context, source))
+    await poll(component)
+    site.asked.clear()
+    answers = await write(component, ALICE, f"follow {site.url('/')}")
+    assert "You follow The news" in answers[0] and site.asked == []
 
 
 async def test_networks_of_the_operator_are_closed_to_users(start: Starter, site: Site) -> None:
@@ -173,7 +186,9 @@ async def test_networks_of_the_operator_are_closed_to_users(start: Starter, site
     )
     url = site.url("/feed")
     (answer,) = await write(component, ALICE, f"follow {url}")
-    assert answer.startswith("I found no feed") and "not public" in answer
+    assert answer.startswith("I found no feed") and "in a private network" in answer
+    # Options are for operators.
+    assert "--" not in answer and "allowed_networks" not in answer
     await component.create(ALICE, "mine", access_model="whitelist")
     source = new_source("mine", url, component.clock(), owner=bare(ALICE))
     await component.app.service.write(lambda tx, context: add_source(tx, context, source))
@@ -189,7 +204,7 @@ async def test_host_without_https_is_found_over_http(component: Component, site:
     """A person who writes no scheme means the server, whatever it speaks. With a scheme the reason is a sentence."""
     place = site.url("/feed").partition("://")[2]
     (answer,) = await write(component, ALICE, f"follow https://{place}")
-    assert answer.endswith("cannot be reached over https; if the server has no https, use http://")
+    assert answer.endswith("If the address works in a browser, write it with http:// at its beginning.")
     (answer,) = await write(component, ALICE, f"follow {place}")
     assert answer.startswith(f"I found The Blog: http://{place}\n")
 

@@ -10,11 +10,13 @@ from lxml import html
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.poller import Poller
+from smartfeeds.features.polling.source import SourceSettings, new_source
+from smartfeeds.features.polling.sources import add_source
 from smartfeeds.net import addresses
 from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, bare
 from support.polling import atom
-from support.web import Got, Web
+from support.web import Got, Web, WebStarter
 from support.website import Site, running_site
 
 # The page offers to tell people by chat.
@@ -164,6 +166,39 @@ async def test_session_of_a_token_with_few_rights_follows_nothing(web: Web, site
     reader = await sign_in(web, ALICE, TokenScope.PUBLISH)
     assert (await look(reader, site.url("/"))).status == 403
     assert (await reader.post("/follow", fields(url=site.url("/feed")))).status == 403
+    assert site.asked == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "access", "is_found"), [("", "open", True), ("", "whitelist", False), (bare(BOB), "open", False)]
+)
+async def test_site_in_a_private_network_leads_to_its_feed(
+    start_web: WebStarter, site: Site, owner: str, access: str, is_found: bool
+) -> None:
+    """[SRC-084] The feed, which the operator has the service read, says to which site it belongs. The site is not
+    requested, sources of users claim no site, and a closed node is not named."""
+    web = await start_web(sources={"allowed_networks": ["127.0.0.0/8"]})
+    await web.component.create(BOB, "news", title="The news", access_model=access)
+    site.pages["/feed"] = atom("first", inner=f'<link href="{site.url("")}"/>')
+    settings = SourceSettings(allow_private=bool(owner))
+    row = new_source("news", site.url("/feed"), web.component.clock(), settings, owner=owner)
+    await web.component.app.service.write(lambda tx, context: add_source(tx, context, row))
+    await poll(web)
+    site.asked.clear()
+    url = site.url("/")
+    # One who may add feeds, and one who may not.
+    for user in (ALICE, CAROL):
+        reader = await sign_in(web, user)
+        got = await look(reader, url)
+        text = text_of(got)
+        assert ("The news" in text and "here already" in text) == is_found, text
+        assert got.status == (200 if is_found or user == ALICE else 403)
+        assert "--allow-private" not in text and "allowed_networks" not in text
+        followed = await reader.post("/follow", fields(url=url, tell="nobody"))
+        assert (followed.status == 303, "--allow-private" in followed.text) == (is_found, False), followed.text
+        assert not is_found or "you follow it" in text_of(await look(reader, url))
+    other = await sign_in(web, ALICE)
+    assert "here already" not in text_of(await look(other, site.url("/other")))
     assert site.asked == []
 
 

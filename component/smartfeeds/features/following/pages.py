@@ -313,7 +313,9 @@ def _refused(call: HttpCall, error: FeedError, address: str = "") -> _View:
     texts, status = frame_of(call).texts, STATUSES[error.condition]
     if isinstance(error, NoFeedError):
         words = words_of_reason(error.text)
-        return _View(address, problem=words.what, advice=words.advice, reason=error.text, status=status)
+        # The reasons are for operators, and name their options.
+        reason = "" if words.is_known else error.text
+        return _View(address, problem=words.what, advice=words.advice, reason=reason, status=status)
     if isinstance(error, MayNotAddError):
         return _View(address, problem=_MAY_NOT, advice=_ASK_ADMIN, status=status)
     if isinstance(error, TooManySourcesError):

@@ -9,7 +9,7 @@ from smartfeeds.core.ip_addresses import Network, plain_address
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.features.polling.polls import AnswerKind, PollAnswer, may_store_redirect
 from smartfeeds.features.polling.reading import SourceDocument
-from smartfeeds.features.polling.source import Source, host_of
+from smartfeeds.features.polling.source import MAX_URL_BYTES, Source, host_of
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.net.addresses import may_connect
 from smartfeeds.net.fetch import FetchError, FetchResponse, Headers
@@ -47,6 +47,8 @@ def good_answer(
         hints=PollAnswer(kind).hints if document is None else document.hints,
         times_us=() if document is None else document.times_us,
         title="" if document is None else document.feed.title,
+        # A longer text is no address that somebody types.
+        site="" if document is None or len(document.feed.link) > MAX_URL_BYTES else document.feed.link,
     )
 
 

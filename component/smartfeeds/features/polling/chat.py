@@ -26,6 +26,7 @@ from smartfeeds.core.text import cut
 from smartfeeds.core.web_address import address_key, read_address
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.polling import rows as source_rows
+from smartfeeds.features.polling.failures import words_of_reason
 from smartfeeds.features.polling.follower import AddressFollower, NoFeedError
 from smartfeeds.features.polling.requests import EndUnreadSources, MayNotAddError, SourcesEnded
 from smartfeeds.features.polling.sources import TooManySourcesError
@@ -59,7 +60,10 @@ async def follow(c: Chat, rest: str) -> ChatReply:
         # The occupants would see what a private network has.
         placed = await c.part(AddressFollower).place(author, address, name, is_public=c.in_room, subscriber=c.actor)
     except NoFeedError as error:
-        reason = c.texts.message(error.text)
+        failure = words_of_reason(error.text)
+        # The reasons are for operators, and name their options.
+        texts = [c.say(failure.what), c.say(failure.advice) if failure.advice else ""]
+        reason = " ".join(filter(None, (*texts, "" if failure.is_known else f"({c.texts.message(error.text)})")))
         raise RefusalError(
             c.say("I found no feed at {url}: {reason}", url=cut(error.url, LINK_CHARACTERS), reason=reason)
         ) from None

@@ -204,14 +204,16 @@ class AddressFollower:
         feeds, known = answer.feeds, answer.feeds[0]
         if known.node:
             # The feed is here already, so its server need not be asked.
-            seen = SeenFeed(url, known.title, count=known.count, newest_us=known.changed_us, is_read=False)
-            look = AddressLook(url, "", (seen,))
+            look = _look_of(url, known)
         elif not answer.may_add:
             raise MayNotAddError
         else:
             by_admin = not request.is_public and await self._is_admin(request.actor)
             look = await self._looked(request.actor, url, without_tls, by_admin=by_admin)
             feeds = (await self._known(request.actor, *(feed.url for feed in look.feeds))).feeds
+            if look.first.is_refused:
+                at_site = (await self._known(request.actor, url, is_site=True)).feeds
+                look, feeds = (_look_of(url, at_site[0]), at_site) if at_site[0].node else (look, feeds)
         pairs = tuple(map(FoundFeed, look.feeds, feeds))
         return LookedAt(look.url, look.title, pairs, answer.own, answer.may_add, self.has_chat)
 
@@ -248,6 +250,10 @@ class AddressFollower:
             raise MayNotAddError
         look = await self._looked(actor, url, without_tls, by_admin=standing.admin and not is_public, most=1)
         feed = look.first
+        if feed.is_refused and prefers_known:
+            node = await self._known_node(actor, url, is_public=is_public, is_site=True)
+            if node:
+                return PlacedFeed(node, url, None)
         if feed.problem:
             raise NoFeedError(feed)
         if prefers_known and (node := await self._known_node(actor, feed.url, is_public=is_public)):
@@ -390,17 +396,18 @@ class AddressFollower:
 
         return await self._host.service.read(read, turn=actor.bare_text)
 
-    async def _known(self, actor: Jid, *urls: str, with_own: bool = False) -> KnownFeeds:
-        return await self._ask(GetKnownFeeds(actor, self._domain, urls, with_own), KnownFeeds)
+    async def _known(self, actor: Jid, *urls: str, with_own: bool = False, is_site: bool = False) -> KnownFeeds:
+        return await self._ask(GetKnownFeeds(actor, self._domain, urls, with_own, is_site), KnownFeeds)
 
-    async def _known_node(self, actor: Jid, url: str, *, is_public: bool) -> str:
+    async def _known_node(self, actor: Jid, url: str, *, is_public: bool, is_site: bool = False) -> str:
         """Returns the node that has a feed already: one that everybody may read, or also one that the actor follows.
+        `is_site`: the address may be that of its site.
 
         Raises MayNotAddError if there is none and the actor may not add feeds.
         """
         if is_public:
-            return (await self._ask(FindSourceNode(actor, self._domain, url), SourceNode)).node
-        answer = await self._known(actor, url)
+            return (await self._ask(FindSourceNode(actor, self._domain, url, is_site), SourceNode)).node
+        answer = await self._known(actor, url, is_site=is_site)
         (known,) = answer.feeds
         if not known.node and not answer.may_add:
             raise MayNotAddError
@@ -445,6 +452,12 @@ def _typed(text: str) -> tuple[str, str]:
         raise FeedError(Condition.NOT_ACCEPTABLE, _NO_ADDRESS)
     is_assumed = url.startswith("https:") and not any(scheme in text.lower() for scheme in _SECURE)
     return url, f"http{url.removeprefix('https')}" if is_assumed else ""
+
+
+def _look_of(url: str, known: KnownFeed) -> AddressLook:
+    """A look at an address whose feed the service has."""
+    seen = SeenFeed(url, known.title, count=known.count, newest_us=known.changed_us, is_read=False)
+    return AddressLook(url, "", (seen,))
 
 
 def _line(feed: UploadedFeed) -> ListedFollow:

@@ -64,10 +64,12 @@ class OwnNode:
 
 @dataclass(frozen=True, slots=True)
 class GetKnownFeeds(Request):
-    """Asks what the service knows of the feeds at these addresses. `with_own`: also for the nodes of the actor."""
+    """Asks what the service knows of the feeds at these addresses. `with_own`: also for the nodes of the actor.
+    `is_site`: they may be those of sites, which the service does not request."""
 
     urls: tuple[str, ...]
     with_own: bool = False
+    is_site: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +178,16 @@ def get_known_feeds(tx: ReadTx, context: Context, request: GetKnownFeeds) -> Kno
     bare = request.actor.bare_text
     followed = {row.node_no for _node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us)}
     by_url = sources.sources_of_feeds(tx, request.urls)
+    may_add = may_create(context, request.actor)
+    # The page of a site says which feeds it has. Where the service may not read it, the feeds say to which site they
+    # belong.
+    for url in request.urls if request.is_site or not may_add else ():
+        by_url[url] = by_url[url] or sources.sources_of_site(tx, url)
     feeds = tuple(_known(tx, context, request.actor, by_url[url], followed) for url in request.urls)
     most = KeyRange(MOST_OWN_NODES)
     owned = tx.affiliations_of(bare, most, kind=Affiliation.OWNER) if request.with_own else ()
     own = tuple(OwnNode(node.name, node.options.title) for node, _ in owned if node.kind is NodeKind.FEED)
-    return KnownFeeds(feeds, may_create(context, request.actor), own)
+    return KnownFeeds(feeds, may_add, own)
 
 
 def _known(tx: ReadTx, context: Context, actor: Jid, rows: list[Source], followed: set[int]) -> KnownFeed:

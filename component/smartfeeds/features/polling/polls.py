@@ -83,9 +83,9 @@ class PollAnswer:
     one.
 
     `validators` and `fresh_s` are those of a good response. `moved_to` is the target of permanent redirects that may
-    be stored, "" if there was none. `hints`, `times_us` and `title` are those of a document that was read.
-    `paused_until_us` is the end of the pause of a busy host. `is_gap`: the document has no item of the one before.
-    `archives` are documents that were read beside it. `is_page`: it was a web page.
+    be stored, "" if there was none. `hints`, `times_us`, `title` and `site` are those of a document that was
+    read. `paused_until_us` is the end of the pause of a busy host. `is_gap`: the document has no item of the one
+    before. `archives` are documents that were read beside it. `is_page`: it was a web page.
     """
 
     kind: AnswerKind
@@ -101,6 +101,7 @@ class PollAnswer:
     is_gap: bool = False
     archives: tuple[str, ...] = ()
     is_page: bool = False
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,7 @@ def _after_good(source: Source, answer: PollAnswer, now_us: int, chance: float) 
             times_us=tuple(sorted(answer.times_us, reverse=True)[:RHYTHM_ITEMS]),
             full_us=now_us,
             title=answer.title,
+            site=answer.site,
             described=answer.described,
             is_page=answer.is_page,
             archives=tuple(dict.fromkeys((*answer.archives, *progress.archives)))[:_ARCHIVES],

@@ -62,9 +62,11 @@ class AddSource(NodeRequest):
 
 @dataclass(frozen=True, slots=True)
 class FindSourceNode(Request):
-    """Asks which open node has the feed at an address already, for users who may add it otherwise."""
+    """Asks which open node has the feed at an address already, for users who may add it otherwise. `is_site`: or the
+    feed of the site at this address, which the service does not request."""
 
     url: str
+    is_site: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +162,13 @@ def find_source_node(tx: ReadTx, context: Context, request: FindSourceNode) -> S
     Raises MayNotAddError if there is none and the actor may not create a node for it. So the service requests no
     address for a stranger (SRC-084).
     """
+    may_add = may_create(context, request.actor)
     node = open_node_of(tx, sources.sources_of_feed(tx, request.url))
+    if node is None and (request.is_site or not may_add):
+        node = open_node_of(tx, sources.sources_of_site(tx, request.url))
     if node is not None:
         return SourceNode(node.name)
-    if not may_create(context, request.actor):
+    if not may_add:
         raise MayNotAddError
     return SourceNode("")
 

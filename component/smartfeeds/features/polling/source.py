@@ -184,6 +184,8 @@ class SourceProgress:
     """The archive documents that were read, the last one first (SRC-061)."""
     quiet_us: tuple[int, int] | None = None
     """The first and the last key of those items of the first document that are not announced (SRC-057)."""
+    site: str = ""
+    """The address of the site that the feed belongs to, as the feed says."""
 
 
 SOURCE_PROGRESS: Final = JsonForm(SourceProgress, sparse=True)

@@ -109,6 +109,22 @@ def sources_of_feeds(tx: ReadTx, urls: Collection[str]) -> dict[str, list[Source
     return {url: by_key.get(address_key(url), []) for url in urls}
 
 
+def sources_of_site(tx: ReadTx, url: str) -> list[Source]:
+    """The sources of the operator whose feed says that it belongs to the site at an address, and is on its host.
+
+    Other feeds could claim the sites of strangers. The cost is that of `sources_of_feed`.
+    """
+    key = address_key(url)
+    host = key.partition("/")[0]
+    return [
+        row
+        for row in source_rows.sources_on_hosts(tx, host_spellings(url))
+        if not (row.owner or row.settings.list_no)
+        # `sources_on_hosts` also finds hosts that only begin with this one.
+        if address_key(row.progress.site) == key and address_key(row.url).partition("/")[0] == host
+    ]
+
+
 def find_source(tx: ReadTx, context: Context, text: str, node: str | None = None, own_url: str = "") -> Source:
     """The source with a number or an address, perhaps of a node. A list of this service has each spelling of its
     address (`own_nodes`). Raises ConfigError unless there is exactly one."""

@@ -27,7 +27,8 @@ KIND = "chat"  # of the consumers: chat:alice@example.org
 class Follow:
     """A subscription by chat: its consumer, its node and its state. `last` is an item to show at once.
 
-    `is_stranger`: the subscriber is no contact of the service, and may become one.
+    `is_stranger`: the subscriber is no contact of the service, and may become one. `is_known`: the view was delivered
+    by chat before.
     """
 
     consumer: Consumer
@@ -35,6 +36,7 @@ class Follow:
     state: SubscriptionState
     last: Item | None = None
     is_stranger: bool = False
+    is_known: bool = False
 
 
 def consumer_of(node_no: int, jid: str) -> Consumer:
@@ -77,7 +79,8 @@ def follow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> Follow 
     add_consumer(tx, consumer, Order.MODIFIED)
     is_stranger = tx.contact(service, jid) is None and admits(context.policy.contacts, actor)
     new = before is None
-    return Follow(consumer, located.node, row.state, last if new else None, new and is_stranger)
+    is_known = before is not None and before.state is row.state and CHAT in before.options
+    return Follow(consumer, located.node, row.state, last if new else None, new and is_stranger, is_known)
 
 
 def unfollow(tx: WriteTx, context: Context, actor: Jid, node_name: str) -> list[Consumer]:

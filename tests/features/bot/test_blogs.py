@@ -209,6 +209,13 @@ async def test_host_without_https_is_found_over_http(component: Component, site:
     assert answer.startswith(f"I found The Blog: http://{place}\n")
 
 
+async def test_name_instead_of_an_address_leads_to_the_feed_here_if_there_is_one(component: Component) -> None:
+    await component.create(ALICE, "news")
+    assert (await write(component, BOB, "follow news"))[0].startswith("A feed of this service: subscribe news\n")
+    (answer,) = await write(component, BOB, "follow blog")
+    assert answer.startswith("blog is no web address, and no feed here has this name.\n")
+
+
 @pytest.mark.parametrize("text", ["follow", "follow news", "follow ftp://a.example/", "follow https://a b c"])
 async def test_text_that_is_no_address_gets_the_usage(component: Component, text: str) -> None:
     (answer,) = await write(component, ALICE, text)

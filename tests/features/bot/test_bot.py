@@ -32,6 +32,20 @@ async def test_list_search_show_and_latest_read_feeds(news: Component) -> None:
     assert latest == f"first\nThe News (news)\nxmpp:{DOMAIN}?;node=news;item=first"
 
 
+async def test_second_subscription_changes_nothing_and_says_so(news: Component) -> None:
+    await write(news, BOB, "subscribe news")
+    assert await write(news, BOB, "subscribe news") == ["You follow The News (news) already. To stop: unsubscribe news"]
+    (filtered,) = await write(news, BOB, "subscribe news category=a")
+    assert filtered.startswith("You follow The News (news) now.")
+    await write(news, BOB, "unsubscribe news")
+    assert (await write(news, BOB, "subscribe news"))[0].startswith("You follow The News (news) now.")
+
+
+async def test_subscription_of_a_program_is_not_delivered_by_chat_yet(news: Component) -> None:
+    await news.subscribe(BOB, "news?order=modified")
+    assert (await write(news, BOB, "subscribe news"))[0].startswith("You follow The News (news) now.")
+
+
 async def test_subscribe_and_unsubscribe(news: Component) -> None:
     (done,) = await write(news, BOB, "subscribe news")
     assert done == "You follow The News (news) now. New items arrive here. To stop: unsubscribe news"

@@ -63,7 +63,11 @@ async def subscribe(c: Conversation, rest: str) -> ChatReply:
     if answer.state is SubscriptionState.PENDING:
         return ChatReply(c.say("Your request to follow {feed} waits for its owner.", feed=feed), (Offer(stop),))
     if person is not None:
-        return ChatReply(c.say("{person} follows {feed} now.", person=person.bare_text, feed=feed))
+        text = N_("{person} follows {feed} already.") if answer.is_known else N_("{person} follows {feed} now.")
+        return ChatReply(c.say(text, person=person.bare_text, feed=feed))
+    if answer.is_known:
+        text = c.say("You follow {feed} already. To stop: {command}", feed=feed, command=stop)
+        return ChatReply(text, (c.offer(LATEST), Offer(stop)))
     lines = [c.say("You follow {feed} now. New items arrive here. To stop: {command}", feed=feed, command=stop)]
     if answer.last is not None:
         lines += ["", await asyncio.to_thread(render_item, c.texts, c.tools.links, answer.node, answer.last)]

@@ -31,6 +31,7 @@ from smartfeeds.features.polling.follower import AddressFollower, NoFeedError
 from smartfeeds.features.polling.requests import EndUnreadSources, MayNotAddError, SourcesEnded
 from smartfeeds.features.polling.sources import TooManySourcesError
 from smartfeeds.service.chat_follows import list_follows
+from smartfeeds.service.requests import GetNodeInfo, NodeInfo
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import N_
 
@@ -51,8 +52,7 @@ async def follow(c: Chat, rest: str) -> ChatReply:
     words = arguments(rest)
     url = _address_in(words[0]) if words else ""
     if not url or len(words) > 2:
-        hint = c.say("A feed of this service: {command}", command=c.command(SUBSCRIBE, words[0])) if words else ""
-        raise UsageError(hint)
+        raise UsageError(await _no_address(c, words[0]) if words and not url else "")
     name = words[1] if len(words) == 2 else ""
     try:
         # In a room the node belongs to the author of the message, and the room is the subscriber.
@@ -78,6 +78,17 @@ async def follow(c: Chat, rest: str) -> ChatReply:
         head = c.say("I found {title}: {url}", title=cut(placed.seen.title, TITLE_CHARACTERS) or link, url=link)
     reply = await c.subscribe(placed.node)
     return replace(reply, text=f"{head}\n{reply.text}" if head else reply.text)
+
+
+async def _no_address(c: Chat, text: str) -> str:
+    """The answer to a text that is no address: it may be the name of a feed here that `show` describes."""
+    try:
+        await c.ask(GetNodeInfo(c.actor, c.service, text), NodeInfo)
+    except FeedError as error:
+        if error.condition in (Condition.BUSY, Condition.INTERNAL):
+            raise
+        return c.say("{name} is no web address, and no feed here has this name.", name=cut(text, NAME_CHARACTERS))
+    return c.say("A feed of this service: {command}", command=c.command(SUBSCRIBE, text))
 
 
 async def unfollow(c: Chat, rest: str) -> ChatReply:

@@ -63,17 +63,26 @@ async def test_search_finds_entries_in_all_feeds(web: Web) -> None:
     [
         ("q=rolls", "1 entry"),
         ("q=butter", "2 entries"),
-        ("q=bread", "more than 4 entries"),  # three of four in a feed
+        ("q=bread", "5 entries"),  # four in a feed, of which three are shown
         ("q=zeppelin", ""),
         ("q=", ""),
     ],
 )
 async def test_page_says_how_many_entries_were_found(web: Web, query: str, text: str) -> None:
-    """The number where it is known, else how many there are at least."""
     await filled(web)
     await web.component.index()
     page = html.document_fromstring((await web.get(f"/search?{query}", HTML)).text)
     assert " ".join(page.xpath("string(//p[@role='status'])").split()) == text
+
+
+async def test_page_counts_no_more_than_one_feed(web: Web) -> None:
+    """Each count takes as long as the page of a feed with the same words."""
+    await filled(web)
+    for number in range(4):
+        await publish(web, "c", f"c{number}", "More bread")
+    await web.component.index()
+    page = html.document_fromstring((await web.get("/search?q=bread", HTML)).text)
+    assert " ".join(page.xpath("string(//p[@role='status'])").split()) == "The newest entries of 3 feeds"
 
 
 async def test_page_that_continues_a_search_counts_nothing(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +91,7 @@ async def test_page_that_continues_a_search_counts_nothing(web: Web, monkeypatch
     await filled(web)
     await web.component.index()
     page = html.document_fromstring((await web.get("/search?q=butter", HTML)).text)
-    assert "more than 1 entry" in page.text_content()
+    assert "The newest entries of 1 feed" in " ".join(page.text_content().split())
     (path,) = page.xpath("//a[@rel='next']/@href")
     assert html.document_fromstring((await web.get(path, HTML)).text).xpath("//p[@role='status']") == []
 

@@ -5,7 +5,7 @@ not in the river: they need not be entries.
 """
 
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.access import READERS
@@ -98,11 +98,13 @@ class FeedHits:
 @dataclass(frozen=True, slots=True)
 class SearchResult(Answer):
     """The feeds with hits by last change, the newest first, the place of the last feed that was searched if others
-    follow, and how many feeds were searched."""
+    follow, and how many feeds were searched. `total` is the number of all entries that match, None if counting them
+    would take too long."""
 
     feeds: tuple[FeedHits, ...]
     next: NodePlace | None
     searched: int
+    total: int | None = None
 
 
 def get_river(tx: ReadTx, context: Context, request: GetRiver) -> River:
@@ -161,7 +163,17 @@ def search_feeds(tx: ReadTx, context: Context, request: SearchFeeds) -> SearchRe
             hits.append(FeedHits(node, tuple(items[::-1][:HITS]), len(items) > HITS))
     if unread:
         return BeginIndexes(tuple(unread))
-    return SearchResult(tuple(hits), following, searched)
+    total = None if following or request.after else _total(tx, hits, request.view)
+    return SearchResult(tuple(hits), following, searched, total)
+
+
+def _total(tx: ReadTx, hits: Sequence[FeedHits], view: View) -> int | None:
+    """The number of all entries of these feeds that match. At most one feed is counted, as its own page does it."""
+    if sum(feed.more for feed in hits) > 1:
+        return None
+    counts = [tx.bounded_count(feed.node.node_no, view) if feed.more else len(feed.items) for feed in hits]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _feeds(tx: ReadTx, context: Context, actor: Jid, after: NodePlace | None) -> Iterator[Node]:

@@ -126,8 +126,7 @@ def _json(call: HttpCall, query: SearchQuery, result: SearchResult, next_path: s
 
 
 def search_page(frame: Frame, query: SearchQuery, result: SearchResult, next_path: str) -> bytes:
-    """A page of the search. It counts the hits of which the search knows: those of a feed with more hits, and of feeds
-    on the next page, would take too long to count."""
+    """A page of the search. The first one says how many entries match, if the search knows."""
     view = query.view
     return frame.page(
         "search.html",
@@ -141,8 +140,8 @@ def search_page(frame: Frame, query: SearchQuery, result: SearchResult, next_pat
             for hits in result.feeds
         ],
         words=query.words,
-        known=sum(len(hits.items) for hits in result.feeds) if query.after is None else 0,
-        exact=not next_path and not any(hits.more for hits in result.feeds),
+        total=result.total,
+        first=query.after is None,
         filters=[(name, ", ".join(sorted(values))) for name, values in view.filters if FILTERS[name].index],
         filtered=view.filtered,
         searched=result.searched,

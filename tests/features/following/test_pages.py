@@ -125,6 +125,24 @@ async def test_blog_is_looked_at_and_followed(alice: SignedIn, site: Site) -> No
     assert "you follow it" in again
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/missing", "The server has nothing at this address. Look on the site"),
+        ("/text", "There is a web page, and no feed. Look on the site"),
+        ("/comments-only", "The server has nothing at this address. Look on the site"),
+    ],
+)
+async def test_address_without_a_feed_offers_no_choice(alice: SignedIn, site: Site, path: str, words: str) -> None:
+    link = b"<link rel='alternate' type='application/rss+xml' href='/comments'>"
+    site.pages |= {"/text": b"<html><body>no feed</body></html>", "/comments-only": b"<html>" + link + b"</html>"}
+    got = await look(alice, site.url(path))
+    (found,) = html.fromstring(got.text).xpath("//section[@aria-labelledby='found']")
+    text = re.sub(r"\s+", " ", found.text_content())
+    assert "There is no feed to follow" in text and words in text
+    assert "1 feed" not in text and found.xpath(".//input | .//button") == []
+
+
 async def test_own_node_and_new_name_can_be_chosen(alice: SignedIn, site: Site) -> None:
     await alice.web.component.create(ALICE, "mine", title="My planet")
     assert "Into my feed My planet" in text_of(await look(alice, site.url("/feed")))

@@ -290,6 +290,7 @@ class FollowPages:
             "following/templates/follow.html",
             view=view,
             found=feeds,
+            feed_count=sum(feed.problem is None for feed in feeds),
             first=next((feed for feed in feeds if feed.is_choice), None),
             chat=call.parts.get(AddressFollower).has_chat,
             follow_path=FOLLOW,

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from smartfeeds.core.ip_addresses import Address, Network, is_within
 
@@ -60,6 +61,21 @@ def is_public(text: str) -> bool:
 def may_connect(text: str, allowed: Sequence[Network] = ()) -> bool:
     """Whether this IP address may be connected to: it is public, or in one of the `allowed` networks."""
     return is_within(text, allowed) or is_public(text)
+
+
+def is_private(url: str, allowed: Sequence[Network] = ()) -> bool:
+    """Whether the host of an address, as it is written, may not be connected to. Other names are not resolved: they may
+    lead to a private network nevertheless."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 section 6.3
+        host = "127.0.0.1"
+    elif _parsed(host) is None:
+        # Shorter spellings, such as 127.1 and 0x7f.1, which clients read as addresses.
+        try:
+            host = socket.inet_ntoa(socket.inet_aton(host))
+        except (OSError, UnicodeError):
+            return False
+    return not may_connect(host, allowed)
 
 
 def guarded_socket(info: tuple[Any, ...], allowed: Sequence[Network]) -> socket.socket:

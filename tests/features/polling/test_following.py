@@ -410,6 +410,25 @@ async def test_list_is_followed_with_its_folders_and_only_once(web: Web, site: S
     assert not {"/1", "/2"} & set(site.paths[: site.paths.index("/1")] if "/1" in site.paths else site.paths)
 
 
+@pytest.mark.parametrize("user", [ALICE, BOB])
+async def test_private_addresses_of_a_list_are_refused_at_once(start_web: Any, user: str) -> None:
+    """[SRC-084] They would take places, and never be read. An admin reaches the networks of the operator."""
+    web = await start_web(
+        sources={"allowed_networks": ["10.0.0.0/8"]}, pubsub={"admins": [bare(BOB)], "creators": [bare(ALICE)]}
+    )
+    hosts = ("127.0.0.1", "127.1", "0x7f.0.0.1", "[::1]", "[::ffff:10.1.2.3]", "localhost:8080", "a.localhost")
+    hosts += ("169.254.169.254", "192.168.0.1", "blog.example", "8.8.8.8", "10.1.2.3")
+    lines = (f'<outline text="{host}" xmlUrl="http://{host}/feed"/>' for host in hosts)
+    got = await (await person(web, user)).ask("POST", "/following/", opml(*lines), "text/x-opml")
+    assert got.status == 200, got.text
+    added = {feed["title"] for feed in got.json["added"]}
+    refused = {feed["title"]: feed["reason"] for feed in got.json["refused"]}
+    expected = {"blog.example", "8.8.8.8"} | ({"10.1.2.3", "[::ffff:10.1.2.3]"} if user == BOB else set())
+    assert added == expected and set(refused) == set(hosts) - expected
+    assert set(refused.values()) == {"the address is in a private network, and this service does not read it"}
+    assert len(await sources(web)) == len(expected)
+
+
 async def test_long_list_looks_its_feeds_up_together(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not each feed in turn, which read the subscriptions of the person for each."""
     alice, together = await person(web, ALICE), list[int]()

@@ -26,4 +26,4 @@ def test_slice_default_reads_from_the_oldest_without_bounds() -> None:
 
 
 def test_entry_meta_of_nothing_is_empty() -> None:
-    assert EntryMeta() == EntryMeta(frozenset(), frozenset(), frozenset(), "", "")
+    assert EntryMeta() == EntryMeta(frozenset(), frozenset(), frozenset(), frozenset(), "", "", "")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from smartfeeds.app.feature import Host
+from smartfeeds.core.ip_addresses import Network
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.limits import Quota
 from smartfeeds.core.public_address import without_secrets
@@ -36,6 +37,7 @@ from smartfeeds.features.polling.sources import TooManySourcesError
 from smartfeeds.features.polling.subscription_lists import MAX_LISTED
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.polling.uploaded_lists import UploadedFeed, read_upload
+from smartfeeds.net.addresses import is_private
 from smartfeeds.service.answers import ask
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import Answer, NodeRequest, Request
@@ -177,6 +179,7 @@ class AddressFollower:
         self._finder = finder
         self._tools = tools
         self._own_url = host.settings.http.base_url
+        self._allowed = host.settings.sources.networks
         self._looks = Quota(LOOKS_AT_ONCE)
         self._lists = Quota(LISTS_AT_ONCE)
 
@@ -289,12 +292,13 @@ class AddressFollower:
             raise FeedError(Condition.BUSY, "your last list is still being read; try again in a minute")
         try:
             # First, because it refuses users who may not use the service.
-            await self._ask(GetStanding(request.actor, self._domain), Standing)
+            standing = await self._ask(GetStanding(request.actor, self._domain), Standing)
+            allowed = self._allowed if standing.admin else ()
             listed = await self._tools.aside(read_upload, request.document, MAX_LISTED, party=actor)
             results = [
                 result
                 for start in range(0, len(listed), _LISTED_AT_ONCE)
-                for result in await self._follow_some(request, listed[start : start + _LISTED_AT_ONCE])
+                for result in await self._follow_some(request, listed[start : start + _LISTED_AT_ONCE], allowed)
             ]
         finally:
             self._lists.release(actor)
@@ -305,7 +309,7 @@ class AddressFollower:
         )
 
     async def _follow_some(
-        self, request: FollowList, listed: Sequence[UploadedFeed]
+        self, request: FollowList, listed: Sequence[UploadedFeed], allowed: Sequence[Network]
     ) -> list[tuple[ListedFollow, bool]]:
         """Follows feeds of a list, whose sources are looked up together. The results are those of `_follow_listed`."""
         urls = {feed.url: self._url_of_listed(feed.url) for feed in listed}
@@ -317,18 +321,35 @@ class AddressFollower:
             return [(_refused(_line(feed), error), False) for feed in listed]
         feeds = dict(zip(asked, known.feeds, strict=True))
         return [
-            await self._follow_listed(request, feed, urls[feed.url], feeds.get(urls[feed.url]), may_add=known.may_add)
+            await self._follow_listed(
+                request,
+                *(feed, urls[feed.url], feeds.get(urls[feed.url])),
+                # Such a source would never be requested, and count as one of the person.
+                is_private=is_private(urls[feed.url], allowed),
+                may_add=known.may_add,
+            )
             for feed in listed
         ]
 
     async def _follow_listed(
-        self, request: FollowList, feed: UploadedFeed, url: str, known: KnownFeed | None, *, may_add: bool
+        self,
+        request: FollowList,
+        feed: UploadedFeed,
+        url: str,
+        known: KnownFeed | None,
+        *,
+        is_private: bool,
+        may_add: bool,
     ) -> tuple[ListedFollow, bool]:
         """Follows a feed of a list. The second result: it was not followed before."""
         line = _line(feed)
         try:
             if known is not None and known.follows:
                 return line._replace(node=known.node), False
+            if is_private and known is not None and not known.node:
+                raise FeedError(
+                    Condition.NOT_ACCEPTABLE, "the address is in a private network, and this service does not read it"
+                )
             node = await self._node_of_listed(request.actor, feed.url, url, known, may_add=may_add)
             begun = await self._begin(request.actor, node, request.tell, feed.folder)
         except FeedError as error:

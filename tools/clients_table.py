@@ -55,7 +55,7 @@ _NOTES = """
 - **atomtopubsub** reads the configuration of a node before it creates the node, and ends if there is none. The test
   sends the stanza that creates the node. **atomtopubsub** and **slixfeed** write XML that is not well-formed with
   slixmpp 1.17. The test uses slixmpp 1.15.
-- A node with the access model `whitelist` does not exist for other users: they get `item-not-found`.
+- For other users a node with the access model `whitelist` is closed: they get `not-allowed` with `closed-node`.
 """
 
 

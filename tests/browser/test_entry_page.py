@@ -29,7 +29,7 @@ async def test_reader_goes_from_entry_to_entry(web: Web, open_page: Opener, scri
     await bakery(web)
     tab: Tab = await open_page("/entries/bakery/bread", java_script_enabled=script)
     await expect(tab.page.get_by_role("heading", name="Bread in four hours")).to_be_visible()
-    await expect(tab.page.locator("audio")).to_have_attribute("src", f"{web.origin}/static/talk.ogg")
+    await expect(tab.page.locator("audio")).to_have_attribute("src", f"{web.origin}/files/talk.ogg")
     tab.check()
     await tab.page.get_by_role("link", name="Newer: A note without a title").click()
     await expect(tab.page).to_have_url(f"{web.origin}/entries/bakery/note")

@@ -111,7 +111,7 @@ def read_html(data: bytes) -> None:
     links_of(data, BASE)
     text = data.decode("utf-8", "replace")
     absolute_html(text, BASE)
-    render_markdown(text, take_heading=True)
+    render_markdown(text, take_title=True)
 
 
 def _samples(folder: Path, *patterns: str) -> tuple[bytes, ...]:

@@ -44,6 +44,9 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "400", "401",
 include-operation-id = ["hubRequest", "hubRequestForAny"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "404", "429", "503"]
 [[operations]]
+include-operation-id = ["lookAtAddress", "followAddress", "followFeed", "retryFollowed"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "406", "409", "429"]
+[[operations]]
 include-operation-id = "document"
 checks.negative_data_rejection.expected-statuses = ["308", "400", "401", "403", "404", "405", "406", "409", "429"]
 """

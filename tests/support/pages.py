@@ -103,7 +103,7 @@ async def fill_bakery(web: Web, text: str, enclosures: str = "") -> None:
     """An entry with every part and this text between two others, in the feed `bakery`. It was edited."""
     component = web.component
     files = (
-        f"<link rel='enclosure' href='{web.origin}/static/talk.ogg' type='audio/ogg' length='4200000'/>"
+        f"<link rel='enclosure' href='{web.origin}/files/talk.ogg' type='audio/ogg' length='4200000'/>"
         f"{enclosures}"
         "<link rel='enclosure' href='https://files.example/recipe.pdf' type='application/pdf' length='120000'/>"
         "<link rel='replies' type='text/html' href='https://bakery.example/bread#comments' title='3 comments'/>"

@@ -128,7 +128,9 @@ async def test_reply_in_a_room_that_shows_addresses(server: TestServer, client: 
         await ask(bob, domain, "post village Who comes?")
         item = await message_in_room(bob, room, "Who comes?")
         assert await reply(bob, room, item, "I do") == "Bob: Your answer is published in village."
-        assert (await ask(bob, domain, "latest village 1", message_id="m3")).startswith("I do\nbob in village\n")
+        assert (await ask(bob, domain, "latest village 1", message_id="m3")).startswith(
+            "> Who comes?\nI do\nbob in village\n"
+        )
     async with running(path):
         if (await ask(alice, domain, f"/join {room}")) != "I am in that room already.":
             assert (await hear(alice, domain)).startswith("I am in the room now.")

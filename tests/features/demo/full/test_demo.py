@@ -262,7 +262,7 @@ async def test_readme_blog_arrives_on_the_phone(start: Start, root: Path) -> Non
             line = (await phone.stdout.readline()).decode()
             assert line, seen
             seen += line
-    assert seen.startswith("feeds.localhost: ") and re.search("(?m)^ {17}Harbour Notes ", seen)
+    assert seen.startswith("feeds.localhost: ") and re.search("(?m)^ {17}- Storm warning", seen)
 
 
 @pytest.mark.needs("bot")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.shared
 JSON = "application/json"
 PATCH = "application/merge-patch+json"
 ZOE = "zoe@example.org/desk"  # an admin of the service
-NAMES = ["a/b", "a//b", "..", "quote\"d 'x", "übung", "\u05d0\u05d1\u05d2", "news?category=x", "<b>&", "a%2Fb"]
+NAMES = ["a/b", "a//b", "...", "quote\"d 'x", "übung", "\u05d0\u05d1\u05d2", "news?category=x", "<b>&", "a%2Fb"]
 # What may be done with the feed notes: method, path, body.
 NODE_DEEDS = {
     "read the options": ("GET", "/options/notes/", None),

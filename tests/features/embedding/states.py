@@ -4,4 +4,4 @@ from support.process_state import PAGES
 
 STATES = {"frames.Frames": PAGES}
 
-PURE = {"files": {"_frame_files", "_script", "frame_file_path"}}
+PURE = {"files": {"_frame_files", "_script"}}

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from importlib import resources
 
 from smartfeeds.core.urls import EMBED
+from smartfeeds.features.pages.hashed_files import HashedFile, hashed_file
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.http_errors import HttpError
@@ -40,25 +41,20 @@ def _script() -> Reply:
     body = _read("embed.js")
     # A page that isolates itself (Cross-Origin-Embedder-Policy) loads only what permits it.
     headers = {"Cache-Control": "public, max-age=3600", "Cross-Origin-Resource-Policy": "cross-origin"}
-    return Reply(body, _JAVASCRIPT, headers={"ETag": f'"{_digest(body)}"', "Vary": "Accept-Encoding", **headers})
+    return Reply(
+        body, _JAVASCRIPT, headers={"ETag": f'"{sha256(body).hexdigest()[:16]}"', "Vary": "Accept-Encoding", **headers}
+    )
 
 
 @cache
-def _frame_files() -> Mapping[str, Reply]:
-    """The files of frames by their paths."""
-    files = {}
-    for name, media_type in _FRAME_FILES.items():
-        body = _read(name)
-        headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
-        files[frame_file_path(name)] = Reply(body, media_type, headers={"ETag": f'"{_digest(body)}"', **headers})
-    return files
+def _frame_files() -> Mapping[str, HashedFile]:
+    """The files of frames by their names in the package."""
+    return {name: hashed_file(name, media_type, _read(name), EMBED) for name, media_type in _FRAME_FILES.items()}
 
 
-@cache
 def frame_file_path(name: str) -> str:
     """Returns the path of a file of frames."""
-    stem, _, suffix = name.partition(".")
-    return f"{EMBED}{stem}.{_digest(_read(name))}.{suffix}"
+    return _frame_files()[name].path
 
 
 async def get_script(call: HttpCall) -> Reply:
@@ -68,14 +64,10 @@ async def get_script(call: HttpCall) -> Reply:
 
 async def get_file(call: HttpCall) -> Reply:
     """A file of frames. Raises HttpError for an unknown name."""
-    reply = _frame_files().get(call.path)
-    if reply is None:
-        raise HttpError(HTTPStatus.NOT_FOUND, "there is no such file; the frame of a feed is at /embed/NAME/")
-    return call.zipped(unless_known(call.header("If-None-Match"), reply))
-
-
-def _digest(body: bytes) -> str:
-    return sha256(body).hexdigest()[:16]
+    for file in _frame_files().values():
+        if call.path == file.path:
+            return call.zipped(unless_known(call.header("If-None-Match"), file.reply))
+    raise HttpError(HTTPStatus.NOT_FOUND, "there is no such file; the frame of a feed is at /embed/NAME/")
 
 
 def _read(name: str) -> bytes:

@@ -16,8 +16,8 @@ class HashedFile:
     reply: Reply = field(repr=False)
 
 
-def hashed_file(name: str, media_type: str, body: bytes) -> HashedFile:
-    """Returns the file with a name such as `style.css`."""
+def hashed_file(name: str, media_type: str, body: bytes, folder: str = STATIC) -> HashedFile:
+    """Returns the file with a name such as `style.css`. `folder` is the path before its name."""
     digest = sha256(body).hexdigest()[:16]
     stem, _, suffix = name.partition(".")
     headers = {
@@ -25,4 +25,4 @@ def hashed_file(name: str, media_type: str, body: bytes) -> HashedFile:
         "Cache-Control": "public, max-age=31536000, immutable",
         "Vary": "Accept-Encoding",
     }
-    return HashedFile(f"{STATIC}{stem}.{digest}.{suffix}", Reply(body, media_type, headers=headers))
+    return HashedFile(f"{folder}{stem}.{digest}.{suffix}", Reply(body, media_type, headers=headers))

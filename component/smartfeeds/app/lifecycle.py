@@ -99,7 +99,7 @@ class App:
         age_clock = clock or system.AgeClock(system.now_us, system.monotonic)
         clock = clock or system.now_us
         self.changes = ChangeNotifier()
-        self.service = open_service(settings, self.changes.announce, clock)
+        self.service = open_service(settings, self.changes.announce, clock, on_reply=self.changes.announce_reply)
         self.group = make_group(settings, self.service, self.changes, self.tasks.spawn)
         self.ownership = self.group.ownership
         self._draining = False

@@ -14,7 +14,7 @@ from smartfeeds.core.stores import NO_PSYCOPG
 from smartfeeds.errors import ConfigError
 from smartfeeds.features import FEATURES
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.service.context import Policy
+from smartfeeds.service.context import NewReply, Policy
 from smartfeeds.service.feeds import KERNEL, FeedService
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store import row_readers
@@ -99,6 +99,7 @@ def open_service(
     on_change: Callable[[Collection[int]], None],
     clock: Callable[[], int] | None = None,
     mode: OpenMode = OpenMode.SERVE,
+    on_reply: Callable[[NewReply], None] | None = None,
 ) -> FeedService:
     """The service over the store of the settings, which the caller opens. `clock`: `system.now_us` if it is None."""
     store = open_store(settings, mode)
@@ -108,5 +109,6 @@ def open_service(
         clock=clock or system.now_us,
         new_id=system.new_id,
         on_change=on_change,
+        on_reply=on_reply,
         use_cases=all_use_cases(),
     )

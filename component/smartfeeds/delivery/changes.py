@@ -1,4 +1,5 @@
-"""Wake-up: calls every listener when nodes change, at once for changes by this process.
+"""Wake-up: calls every listener when nodes change, at once for changes by this process. Entries that answer others are
+passed on by the process that published them, and by no other one.
 
 Changes by other processes are found by reading the store every `LOOK_S` seconds. So no correctness depends on a
 wake-up: a lost one only delays a change by this time.
@@ -12,6 +13,7 @@ from typing import Protocol
 import structlog
 
 from smartfeeds.errors import NewerSchemaError, StoreError
+from smartfeeds.service.context import NewReply
 from smartfeeds.service.feed_pages import version_of
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.telemetry import UNANNOUNCED_CHANGES
@@ -38,6 +40,7 @@ class ChangeNotifier:
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._listeners: list[ChangeListener] = []
         self._forwards: list[Callable[[Collection[int]], None]] = []
+        self._reply_listeners: list[Callable[[NewReply], None]] = []
         self._sleep = sleep
 
     def listen(self, listener: ChangeListener) -> None:
@@ -58,6 +61,15 @@ class ChangeNotifier:
         """Wakes every listener: another process has changed these nodes."""
         for listener in self._listeners:
             listener.wake(node_nos)
+
+    def listen_to_replies(self, function: Callable[[NewReply], None]) -> None:
+        """Adds a function that is called with each entry that this process publishes as an answer."""
+        self._reply_listeners.append(function)
+
+    def announce_reply(self, reply: NewReply) -> None:
+        """Calls every listener of replies."""
+        for function in self._reply_listeners:
+            function(reply)
 
     async def look(self) -> None:
         """Calls `look` of every listener. Failures are logged."""

@@ -57,6 +57,7 @@ LEFT = f"{{{OWN_NS}}}left"
 TOMBSTONES_NS = "http://purl.org/atompub/tombstones/1.0"  # RFC 6721
 DELETED_ENTRY = f"{{{TOMBSTONES_NS}}}deleted-entry"
 IN_REPLY_TO = f"{{{THREAD_NS}}}in-reply-to"
+REPLY_MARK = b"in-reply-to"  # in every stored payload that answers something; texts may have it too
 
 _PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}email"})
 _HTML = frozenset({"html", "text/html"})

@@ -261,7 +261,7 @@ def enclosures_of(payload: bytes) -> list[EntryLink]:
 
 def replies_of(payload: bytes) -> list[ReplyReference]:
     """Returns the entries that a stored payload answers. Nothing else of it is read."""
-    if b"in-reply-to" not in payload:
+    if atom.REPLY_MARK not in payload:
         return []
     reader = _EntryReader(payload_of(payload).root, Entry("", ""))
     for node in reader.root.iterchildren(atom.IN_REPLY_TO):

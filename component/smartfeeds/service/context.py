@@ -204,13 +204,21 @@ class Hooks:
 NO_HOOKS: Final = Hooks()
 
 
+class NewReply(NamedTuple):
+    """An entry that was published as an answer to another one: its feed, its item id, and who published it."""
+
+    node: str
+    item_id: str
+    actor: Jid
+
+
 @dataclass(slots=True)
 class Context:
     """One run of a use case. It collects what must happen after the commit, because the store may run a use case twice.
 
     `changed` are the numbers of the nodes with changes to deliver, `degraded` the cursors whose checksum did not match.
     `damaged` are the node, id and time of change of the damaged items that were read (`service.damage`). `hooks` are
-    what features do in use cases of the kernel.
+    what features do in use cases of the kernel. `replies` are the published entries that may answer others.
     """
 
     policy: Policy
@@ -220,6 +228,7 @@ class Context:
     degraded: set[Cursor] = field(default_factory=set)
     damaged: tuple[tuple[str, str, int], ...] = ()
     hooks: Hooks = NO_HOOKS
+    replies: tuple[NewReply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

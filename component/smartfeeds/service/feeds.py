@@ -34,7 +34,7 @@ from smartfeeds.service import (
     subscriptions,
     work,
 )
-from smartfeeds.service.context import Context, Hooks, OverdueItems, Personal, Policy, check_admitted
+from smartfeeds.service.context import Context, Hooks, NewReply, OverdueItems, Personal, Policy, check_admitted
 from smartfeeds.service.damage import DamageLog
 from smartfeeds.service.expiry import expire
 from smartfeeds.service.personal import KERNEL_TABLES
@@ -149,8 +149,8 @@ class FeedService:
     """The use cases over one store, by default those of the kernel.
 
     `clock` returns microseconds since the Unix epoch. `on_change` is called after each commit with the numbers of the
-    nodes that have changes to deliver, once for the writes that shared it. `answered` counts the answers by the type of
-    their request.
+    nodes that have changes to deliver, once for the writes that shared it, `on_reply` with each entry that may answer
+    another one. `answered` counts the answers by the type of their request.
     """
 
     def __init__(
@@ -161,6 +161,7 @@ class FeedService:
         clock: Callable[[], int],
         new_id: Callable[[], str],
         on_change: Callable[[Collection[int]], None],
+        on_reply: Callable[[NewReply], None] | None = None,
         use_cases: UseCases = KERNEL,
     ) -> None:
         self.store = store
@@ -172,6 +173,7 @@ class FeedService:
         self._clock = clock
         self._new_id = new_id
         self._on_change = on_change
+        self.on_reply = on_reply
         self._scans = Scans(store, self._begin_index)
         self._changed: set[int] = set()  # nodes, since the last call of `on_change`
 
@@ -403,6 +405,9 @@ class _Write(Work):
             self._service.note_findings(context)
         if context.changed:
             self._service.note_changes(context.changed)
+        if context.replies and self._service.on_reply is not None:
+            for reply in context.replies:
+                self._service.on_reply(reply)
 
     def ended(self) -> None:
         STORE_SECONDS.observe("write", perf_counter() - self._began_s)

@@ -27,12 +27,13 @@ from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.formats.atom import FEED, id_and_updated, remains
+from smartfeeds.formats.atom import FEED, REPLY_MARK, id_and_updated, remains
 from smartfeeds.formats.payload import Payload, repaired_entry
 from smartfeeds.service.context import (
     NO_ACCESS,
     Context,
     LocatedNode,
+    NewReply,
     access_of,
     check_persistent,
     find_for,
@@ -93,6 +94,9 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     if is_feed and shape.entry and (shape.missing or not shape.valid_dates):
         payload = repaired(context, node, existing, item_id, payload)
     stored = store_item(tx, context, node, existing, item_id, payload, request.actor.bare_text)
+    # Only a hint: every publish passes here, and few are read again to see what they answer.
+    if is_feed and not live and REPLY_MARK in stored.payload:
+        context.replies += (NewReply(node.name, item_id, request.actor),)
     return Published(request.node or "", item_id, item_tag(stored), created=not live)
 
 

@@ -4,8 +4,7 @@ Anybody who may publish chooses what an entry answers. So a reference is followe
 read, and few of them are followed.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -45,16 +44,6 @@ class Answered(NamedTuple):
 AnsweredItems = Mapping[tuple[int, ReplyReference], Answered]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyNews:
-    """Tells the author of an item that it was answered, as a part of the service.
-
-    The parameters are the places of the item and of its answer, and the user who answered.
-    """
-
-    tell: Callable[[ItemPlace, ItemPlace, Jid], Awaitable[None]]
-
-
 def linked_node(domain: str, link: EntryLink) -> str:
     """The node of this service that a link for replies names (XEP-0277 3), "" without one. It need not exist."""
     if link.rel != "replies":
@@ -91,15 +80,16 @@ def find_comments(tx: ReadTx, domain: str, node: Node, item: Item, links: Iterab
     return None
 
 
-def stated_place(reference: ReplyReference, domain: str, base_url: str) -> ItemPlace | None:
+def stated_place(reference: ReplyReference, domain: str, base_url: str | None) -> ItemPlace | None:
     """The place that an address of the reference states, None without an address of this service. `base_url` is that
-    of the site over HTTP, "" without one."""
+    of the site over HTTP, "" without one; None if every host may be that of the site."""
     for address in (reference.href, reference.ref):
         item = parse_item_address(address)
         if item is not None and item.service == domain:
             return _checked(item.node, item.item_id)
-        if base_url and address.startswith(f"{base_url}{ENTRIES}"):
-            path = address[len(base_url) + len(ENTRIES) :].partition("?")[0].partition("#")[0]
+        prefix = f"{address.partition(ENTRIES)[0] if base_url is None else base_url}{ENTRIES}"
+        if base_url != "" and address.startswith(prefix):
+            path = address.removeprefix(prefix).partition("?")[0].partition("#")[0]
             name, _, item_id = path.rpartition("/")
             try:
                 return _checked(unquote(name, errors="strict"), unquote(item_id, errors="strict"))
@@ -116,7 +106,7 @@ def _checked(name: str, item_id: str) -> ItemPlace | None:
     return ItemPlace(name, item_id)
 
 
-def _place_of(reference: ReplyReference, node: Node, domain: str, base_url: str) -> ItemPlace | None:
+def _place_of(reference: ReplyReference, node: Node, domain: str, base_url: str | None) -> ItemPlace | None:
     """The place that a reference states, else that in the feed of the answer: many ids of items are atom:ids."""
     return stated_place(reference, domain, base_url) or _checked(node.name, named_by(reference.ref) or reference.ref)
 
@@ -126,7 +116,7 @@ def find_answered(
     context: Context,
     actor: Jid,
     entries: Iterable[tuple[Node, Item]],
-    base_url: str,
+    base_url: str | None,
     *,
     only_here: bool = False,
 ) -> AnsweredItems:

@@ -547,9 +547,9 @@ async def test_markdown_becomes_sanitised_html(alice: SignedIn) -> None:
 
 
 @pytest.mark.needs("bot")
-@pytest.mark.parametrize("way", ["editor", "micropub"])
+@pytest.mark.parametrize("way", ["editor", "micropub", "atom"])
 async def test_author_hears_of_an_answer_in_chat(alice: SignedIn, way: str) -> None:
-    """From the editor, and from blog editors, which name the page of the entry."""
+    """From the editor, and from other editors, which name the page of the entry."""
     web, component = alice.web, alice.web.component
     await component.configure(ALICE, "notes", publish_model="open")
     await write(component, ALICE, "post notes What now?", id="q1")
@@ -557,6 +557,14 @@ async def test_author_hears_of_an_answer_in_chat(alice: SignedIn, way: str) -> N
     if way == "editor":
         fields = form(text="This", kind="text", reply=item_id, of="notes", action="publish")
         assert (await (await sign_in(web, BOB)).post("/write/notes/", fields)).status == 303
+    elif way == "atom":
+        token = await bearer(web, BOB, TokenScope.PUBLISH)
+        address = f"{web.origin}/entries/notes/{item_id}"
+        thread = "xmlns:thr='http://purl.org/syndication/thread/1.0'"
+        reference = f"<thr:in-reply-to {thread} ref='{address}'/>"
+        entry = f"<entry xmlns='http://www.w3.org/2005/Atom'><title>This</title>{reference}</entry>"
+        headers = {"Authorization": token, "Content_Type": "application/atom+xml"}
+        assert (await web.ask("POST", "/entries/notes/", entry.encode(), **headers)).status == 201
     else:
         token = await bearer(web, BOB, TokenScope.PUBLISH)
         fields = form(h="entry", content="This", **{"in-reply-to": f"{web.origin}/entries/notes/{item_id}"})

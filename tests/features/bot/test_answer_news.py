@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 from lxml import etree
 
-from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.times import format_t
 from smartfeeds.features.bot import news
-from smartfeeds.service.replies import ItemPlace, ReplyNews
+from smartfeeds.features.bot.posting import LIKE
 from support.chat import body_of, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, bare
 
@@ -261,21 +261,60 @@ async def test_nobody_who_never_wrote_to_the_bot_gets_news(wall: Component) -> N
     assert await received(wall, CAROL) == []
 
 
-async def test_answer_in_a_feed_of_somebody_else_is_no_news(wall: Component) -> None:
-    """Otherwise anybody could write to any author, by a feed of their own."""
+async def test_author_hears_of_answers_by_clients(wall: Component) -> None:
+    """A client publishes an entry with a reference: the atom:id of what it answers, its item id, or its address. A
+    repetition, a change and a like are no new answers, and neither is a reference in a text."""
     await question(wall)
     (item_id,) = await wall.item_ids(ALICE, "wall")
-    for node, links in (("bobs", ""), ("comments", f"<link rel='replies' href='xmpp:{DOMAIN}?;node=comments'/>")):
+    (first,) = (await wall.get(ALICE, "<items node='wall'/>")).iter(f"{{{A}}}entry")
+    address = f"xmpp:{DOMAIN}?;node=wall;item={item_id}"
+    references = [(str(first.findtext(f"{{{A}}}id")), ""), (item_id, ""), ("tag:elsewhere.example:1", address)]
+    for number, (ref, href) in enumerate(references):
+        for title in ("This", "This", "That"):
+            await wall.publish(BOB, "wall", f"a{number}", entry(title, ref, href))
+        (text,) = await received(wall, ALICE)
+        assert text.split("\n")[0] == "An answer to your entry “What now?”:"
+    await wall.publish(BOB, "wall", "like", entry(LIKE, item_id))
+    await wall.publish(BOB, "wall", "text", entry("thr:in-reply-to"))
+    await wall.publish(BOB, "wall", "nothing", entry("This", "tag:elsewhere.example:2"))
+    old = f"<published>{format_t(wall.clock.now_us - (news.NEWS_S + 1) * 1_000_000)}</published></entry>"
+    await wall.publish(BOB, "wall", "old", entry("This", item_id).replace("</entry>", old))
+    assert await received(wall, ALICE) == []
+
+
+async def test_answer_to_several_entries_is_one_message_for_each_author(wall: Component) -> None:
+    await write(wall, ALICE, "post wall And this?", id="q2")
+    await write(wall, CAROL, "post wall And that?", id="q3")
+    ids = await wall.item_ids(ALICE, "wall")
+    references = "".join(entry("", each).partition("</title>")[2].removesuffix("</entry>") for each in ids)
+    await wall.publish(BOB, "wall", "a", entry("All right").replace("</entry>", f"{references}</entry>"))
+    assert [len(await received(wall, user)) for user in (ALICE, CAROL)] == [1, 1]
+
+
+async def test_answer_in_a_feed_of_somebody_else_is_no_news(wall: Component) -> None:
+    """Otherwise anybody could write to any author, by a feed of their own. In the feed for the comments of the entry it
+    is news."""
+    await question(wall)
+    (item_id,) = await wall.item_ids(ALICE, "wall")
+    address = f"xmpp:{DOMAIN}?;node=wall;item={item_id}"
+    link = f"<link xmlns='{A}' rel='replies' href='xmpp:{DOMAIN}?;node=comments'/>"
+    for node, links in (("bobs", ""), ("comments", link)):
         await wall.create(BOB, node)
-        await wall.publish(BOB, node, "x", entry("Buy this", "urn:x"))
-        tell = wall.app.parts.get(ReplyNews).tell
-        bob = parse_jid(bare(BOB))
-        assert bob is not None
-        payload = entry("What now?").replace("</entry>", f"{links}</entry>")
-        await wall.publish(ALICE, "wall", item_id, payload)
-        await wall.events(bare(BOB))
-        await tell(ItemPlace("wall", item_id), ItemPlace(node, "x"), bob)
+        await wall.publish(ALICE, "wall", item_id, entry("What now?").replace("</entry>", f"{links}</entry>"))
+        await wall.publish(BOB, node, "x", entry("Buy this", "urn:x", address))
         assert len(await received(wall, ALICE)) == bool(links)
+
+
+async def test_flood_of_answers_is_not_looked_at(wall: Component) -> None:
+    """Beyond their rate nothing is read for the answers of a person; those of others are told."""
+    await question(wall)
+    (item_id,) = await wall.item_ids(ALICE, "wall")
+    for number in range(news.ACTOR_RATE.burst + 3):
+        await wall.publish(BOB, "wall", f"b{number}", entry("This", "tag:elsewhere.example:1"))
+    await wall.publish(BOB, "wall", "b", entry("This", item_id))
+    assert await received(wall, ALICE) == []
+    await wall.publish(CAROL, "wall", "c", entry("That", item_id))
+    assert len(await received(wall, ALICE)) == 1
 
 
 async def test_author_is_not_told_of_own_answers(wall: Component) -> None:

@@ -15,7 +15,8 @@ from smartfeeds.features.embedding.guests import LEAST_AGE_S, MAX_TEXT, RATE
 from smartfeeds.features.pages.images import LINK_REL
 from support.bearer import bearer
 from support.browsing import sign_in
-from support.component import ALICE, BOB, CAROL, DOMAIN
+from support.chat import body_of, write
+from support.component import ALICE, BOB, CAROL, DOMAIN, bare
 from support.prose import note
 from support.web import Got, Web
 
@@ -58,6 +59,21 @@ async def listed(web: Web, user: str = ALICE) -> list[dict[str, str]]:
     assert answer.status == 200
     items: list[dict[str, str]] = answer.json["items"]
     return items
+
+
+@pytest.mark.needs("bot")
+async def test_author_hears_of_the_reply_of_a_guest_when_it_is_approved(guests: Web) -> None:
+    component = guests.component
+    await component.configure(ALICE, "comments", publish_model="open")
+    await write(component, BOB, "post comments What now?", id="q1")
+    (item_id,) = await component.item_ids(ALICE, "comments")
+    assert (await send(guests, path=f"{FRAME}?in-reply-to={item_id}")).status == 303
+    assert await component.events(bare(BOB)) == []
+    (reply,) = await listed(guests)
+    owner = await sign_in(guests, ALICE)
+    assert (await owner.post("/guests/comments/", f"approve={reply['id']}")).status == 303
+    (message,) = await component.events(bare(BOB))
+    assert body_of(message).split("\n")[:2] == ["An answer to your entry “What now?”:", "Good morning"]
 
 
 async def test_guest_replies_and_the_owner_publishes_it(guests: Web) -> None:

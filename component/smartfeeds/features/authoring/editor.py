@@ -46,7 +46,6 @@ from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
-from smartfeeds.service.replies import ItemPlace, ReplyNews
 from smartfeeds.service.requests import (
     GetItem,
     ItemPrecondition,
@@ -191,11 +190,7 @@ class Editor:
             expected=expected,
             may_create=False,
         )
-        published = await ask(self._change, request, Published)
-        news = call.parts.find(ReplyNews)
-        if form.reply and not call.item_id and news is not None:
-            answered = ItemPlace(form.reply_feed or call.name, form.reply)
-            await news.tell(answered, ItemPlace(call.name, published.item_id), call.actor)
+        await ask(self._change, request, Published)
 
     async def _read(self, call: HttpCall) -> tuple[_Form, FeedError | None]:
         """The form of a request, and what is wrong with its files. Its other fields come before them, so that nothing

@@ -30,11 +30,11 @@ from smartfeeds.features.authoring.post_fields import MAX_FIELDS
 from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import Uploads
 from smartfeeds.formats import microformats
-from smartfeeds.formats.entry import read_entry, replies_of
+from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.microformats import ENTRY_TYPE, Properties
-from smartfeeds.formats.xml import Element, canonical, parse_stored
+from smartfeeds.formats.xml import Element, parse_stored
 from smartfeeds.http.bodies import unsupported
 from smartfeeds.http.calls import HttpCall, is_from_here
 from smartfeeds.http.entries import entry_url
@@ -49,7 +49,6 @@ from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
-from smartfeeds.service.replies import REFERENCES, ItemPlace, ReplyNews, stated_place
 from smartfeeds.service.requests import (
     AffiliationList,
     GetAffiliations,
@@ -265,13 +264,7 @@ class Micropub:
         return await self._create(call, builder.entry, "", None)
 
     async def _create(self, call: HttpCall, entry: Element, slug: str, expected: ItemPrecondition | None) -> Reply:
-        replies = replies_of(canonical(entry))[:REFERENCES]
         published = await self._publish(call, entry, slug, expected)
-        news = call.parts.find(ReplyNews)
-        for reply in replies:
-            place = stated_place(reply, self._service, call.site_url)
-            if news is not None and place is not None:
-                await news.tell(place, ItemPlace(call.name, published.item_id), call.actor)
         return _created(entry_url(call, published.item_id))
 
     async def update(self, call: HttpCall, request: MicropubRequest) -> Reply:

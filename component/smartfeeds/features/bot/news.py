@@ -17,18 +17,18 @@ from smartfeeds.core.model import Item, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import CHAT, wants_events
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import from_canonical
-from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import item_message_id
 from smartfeeds.features.bot.following import OFF
+from smartfeeds.features.bot.posting import LIKE
 from smartfeeds.features.bot.render import Links, render_item, title_of_item
 from smartfeeds.features.bot.schedule import due_us
 from smartfeeds.features.bot.stanzas import OutgoingChat, encode_message
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.service.context import Context, recipient_access, refusal_of
-from smartfeeds.service.replies import ItemPlace, linked_node
+from smartfeeds.service.context import Context, NewReply, recipient_access, refusal_of
+from smartfeeds.service.replies import Answered, find_answered, linked_node
 from smartfeeds.store.base import ReadTx
 from smartfeeds.texts import ENGLISH, N_, Texts
 
@@ -39,6 +39,11 @@ RATE = Rate(per_s=1 / 60, burst=10)
 # To all people of one domain so many times as much: a server with thousands of authors is served, and one that accepts
 # every address cannot make the service send without end.
 DOMAIN_SHARE = 100
+# Of one person: an author hears of each answer that somebody writes, and a program that answers thousands of entries
+# cannot make the service look for their authors all the time.
+ACTOR_RATE = Rate(per_s=1.0, burst=20)
+# An answer with an older date was brought from elsewhere with its discussion. The reply of a guest waits for as long.
+NEWS_S = 30 * 86_400
 # Messages that wait for the end of quiet hours. They are in memory, a few kB each; more are dropped.
 WAITING = 1_000
 
@@ -47,6 +52,7 @@ WAITING = 1_000
 class News:
     """An answer to an entry of a person."""
 
+    author: Jid
     row: ChatRow
     answered: Item
     node: Node
@@ -59,21 +65,21 @@ class AnswerNews:
     def __init__(self, host: Host, links: Links) -> None:
         self._host = host
         self._links = links
-        domain = Rate(RATE.per_s * DOMAIN_SHARE, RATE.burst * DOMAIN_SHARE)
-        self._limits = RateLimits(per_sender=RATE, per_domain=domain, clock=system.monotonic)
+        self._actors, self._authors = _limits(ACTOR_RATE), _limits(RATE)
         self._waiting = 0
 
-    async def tell(self, answered: ItemPlace, reply: ItemPlace, actor: Jid) -> None:
-        """Tells the author of an entry that the actor has answered it. Failures are logged: the answer is published."""
-        with failures_logged():
-            await self._tell(answered, reply, actor)
+    def tell(self, reply: NewReply) -> None:
+        """Tells the authors of the entries that a new entry answers, in a task of its own."""
+        if self._actors.admit(reply.actor):
+            self._host.process.spawn(partial(self._tell, reply), "answer news")
 
-    async def _tell(self, answered: ItemPlace, reply: ItemPlace, actor: Jid) -> None:
-        find = partial(find_news, answered=answered, reply=reply, actor=actor)
-        news = await self._host.service.read(find, turn=actor.bare_text)
-        to = None if news is None else parse_jid(news.row.jid)
-        if news is None or to is None or not self._limits.admit(to):
-            return
+    async def _tell(self, reply: NewReply) -> None:
+        find = partial(find_news, reply=reply, base_url=self._links.http_base_url or None)
+        for news in await self._host.service.read(find, turn=reply.actor.bare_text):
+            if self._authors.admit(news.author):
+                await self._send(news)
+
+    async def _send(self, news: News) -> None:
         stanza = await asyncio.to_thread(self._stanza, news)
         now_us = self._host.now_us()
         due = due_us(news.row.settings, now_us, now_us)
@@ -81,7 +87,9 @@ class AnswerNews:
             self._host.send(stanza)
         elif self._waiting < WAITING:
             self._waiting += 1
-            self._host.process.spawn(partial(self._send_later, stanza, (due - now_us) / US_PER_S), "answer news")
+            self._host.process.spawn(
+                partial(self._send_later, stanza, (due - now_us) / US_PER_S), "answer news after quiet hours"
+            )
 
     async def _send_later(self, stanza: bytes, wait_s: float) -> None:
         try:
@@ -103,7 +111,27 @@ class AnswerNews:
         return encode_message(chat, self._links.domain)
 
 
-def find_news(tx: ReadTx, context: Context, *, answered: ItemPlace, reply: ItemPlace, actor: Jid) -> News | None:
+def _limits(person: Rate) -> RateLimits:
+    domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
+    return RateLimits(per_sender=person, per_domain=domain, clock=system.monotonic)
+
+
+def find_news(tx: ReadTx, context: Context, *, reply: NewReply, base_url: str | None) -> list[News]:
+    """The news of an answer, one for each author who gets any. `base_url` is that of the site over HTTP, None if the
+    operator has set none: then the site has the host of each request."""
+    place = tx.node(reply.node)
+    answer = None if place is None else tx.item(place.node_no, reply.item_id)
+    if place is None or answer is None or answer.deleted or answer.damaged:
+        return []
+    entry = read_entry(answer)
+    if entry.title.plain == LIKE or context.now_us - entry.issued_us > NEWS_S * US_PER_S:
+        return []
+    answered = find_answered(tx, context, reply.actor, [(place, answer)], base_url)
+    candidates = (_news_of(tx, context, each, Answered(place, answer), reply.actor) for each in answered.values())
+    return list({news.author: news for news in candidates if news is not None}.values())
+
+
+def _news_of(tx: ReadTx, context: Context, answered: Answered, answer: Answered, actor: Jid) -> News | None:
     """The news of an answer for the author of an entry, None if the author gets none.
 
     The answer must be in the feed of the entry, or in the feed that the entry names for its comments. The author must
@@ -111,11 +139,8 @@ def find_news(tx: ReadTx, context: Context, *, answered: ItemPlace, reply: ItemP
     sent, by chat or to a client, gets it anyway. One who reads the feed on a page only does not, nor perhaps one who
     follows a part of it.
     """
-    node, place = tx.node(answered.node), tx.node(reply.node)
-    if node is None or place is None:
-        return None
-    item, answer = tx.item(node.node_no, answered.item_id), tx.item(place.node_no, reply.item_id)
-    if item is None or answer is None or item.deleted or answer.deleted or item.damaged or answer.damaged:
+    (node, item), (place, reply) = answered, answer
+    if item.deleted:
         return None
     # Anybody may answer in a feed of their own, with any text. That must not reach an author who did not choose it.
     links = read_entry(item).links
@@ -133,7 +158,7 @@ def find_news(tx: ReadTx, context: Context, *, answered: ItemPlace, reply: ItemP
     subscriptions = tx.subscriptions_on(place.node_no, author.bare_text, now_us=context.now_us)
     if any(_brings_all(subscription) for subscription in subscriptions):
         return None
-    return News(row, item, place, answer)
+    return News(author.bare, row, item, place, reply)
 
 
 def _brings_all(subscription: Subscription) -> bool:

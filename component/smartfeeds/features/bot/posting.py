@@ -27,7 +27,7 @@ from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
 from smartfeeds.service.context import Context, find_for
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
-from smartfeeds.service.replies import ItemPlace, ReplyNews, find_comments
+from smartfeeds.service.replies import find_comments
 from smartfeeds.service.requests import (
     EmptyResult,
     GetItem,
@@ -95,10 +95,7 @@ async def reply(c: Conversation) -> ChatReply:
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "reply")
     entry = await _entry(c, place, c.message.text.strip())
     _refer(c, entry, feed, item)
-    answer = await _publish(c, place, item_id, entry)
-    news = c.tools.host.parts.find(ReplyNews)
-    if news is not None and answer.created:
-        await news.tell(ItemPlace(feed, item.item_id), ItemPlace(place, answer.item_id), c.actor)
+    await _publish(c, place, item_id, entry)
     return ChatReply(c.say("Your answer is published in {feed}.", feed=cut(place, NAME_CHARACTERS)))
 
 

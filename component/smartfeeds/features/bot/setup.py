@@ -17,7 +17,6 @@ from smartfeeds.features.bot.stanzas import (
     read_room_presence,
 )
 from smartfeeds.push.side import PushSide
-from smartfeeds.service.replies import ReplyNews
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.stanza_errors import error_condition
 from smartfeeds.xmpp.stanza_side import BOT, PresenceReader, SharedMessages, StanzaSide
@@ -71,8 +70,9 @@ def run_bot(host: Host) -> Running:
         return Running()
     links = Links(host.settings.component.jid, http.base_url if http.listen else "")
     bot = Bot(settings, links, host)
+    host.changes.listen_to_replies(AnswerNews(host, links).tell)
     return Running(
-        parts=(bot, ReplyNews(AnswerNews(host, links).tell)),
+        parts=(bot,),
         start=bot.start,
         online=bot.rooms.reset,
         resume=bot.resume,

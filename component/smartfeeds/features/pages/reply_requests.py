@@ -21,6 +21,7 @@ from smartfeeds.core.view import BARE, Filters, Order, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.pages.reply_rows import count_replies
 from smartfeeds.features.pages.river_requests import FeedEntry
+from smartfeeds.formats.atom import REPLY_MARK
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.service.context import Context, locate_for, recipient_access
 from smartfeeds.service.replies import AnsweredItems, CommentsNode, find_answered, find_comments
@@ -33,7 +34,6 @@ REPLIES = 20  # answers on a page
 # Items of a feed without an index that are looked at for answers. Their payloads are read with each page of an entry,
 # so they are few; a feed in which people discuss has an answer among them.
 NEWEST = 50
-_MARK = b"in-reply-to"
 _PLACE = re.compile(r"([0-9A-Za-z:.\-]{1,40})_([01])_([0-9]{1,18})", re.ASCII)
 
 
@@ -168,7 +168,7 @@ def _needs_index(tx: ReadTx, node: Node, view: View) -> bool:
     if not _is_unread(tx, node, view):
         return False
     newest = tx.slice(node.node_no, Slice(BARE, NEWEST, newest=True, brief=True))
-    return any(_MARK in item.payload for item in newest)
+    return any(REPLY_MARK in item.payload for item in newest)
 
 
 def _page(

@@ -111,6 +111,11 @@ class Access:
         return self.affiliation in READERS or (self.affiliation not in KEPT_OUT and self.options.listed)
 
     @property
+    def sees_items(self) -> bool:
+        """Whether lists show the node to the actor, and the actor may read its items."""
+        return self.may_read and self.sees_description
+
+    @property
     def reading_error(self) -> FeedError | None:
         """The error for an actor who may not retrieve items or receive events, None if it may (xep-map 181, 184,
         185)."""

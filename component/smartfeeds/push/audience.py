@@ -150,7 +150,7 @@ def is_interested(tx: ReadTx, context: Context, node: Node, jid: Jid) -> bool:
     node, and no subscription to the node brings them."""
     if refusal_of(tx, context.policy, jid) is not None:
         return False
-    if recipient_access(tx, context, node, jid).reading_error is not None:
+    if not recipient_access(tx, context, node, jid).may_read:
         return False
     bare = jid.bare_text
     return not any(
@@ -172,7 +172,7 @@ def is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) ->
     access = recipient_access(tx, context, node, jid, sub.state)
     if access.history_error is not None and from_canonical(sub.view).sync:
         return False
-    return access.reading_error is None
+    return access.may_read
 
 
 def is_admitted(tx: ReadTx, context: Context, sub: Subscription) -> bool:

@@ -151,7 +151,7 @@ def set_affiliation(tx: WriteTx, context: Context, node: Node, bare: str, affili
     tx.set_affiliation(node.node_no, bare, affiliation)
     jid = parse_jid(bare)
     access = None if jid is None else recipient_access(tx, context, node, jid, SubscriptionState.SUBSCRIBED)
-    if access is None or access.reading_error is not None:
+    if access is None or not access.may_read:
         end_all(tx, context, node, bare)
     elif access.rights.read:
         approve_all(tx, context, node, bare)

@@ -28,6 +28,6 @@ def listed_sources(tx: ReadTx, context: Context, request: GetListedSources) -> L
     for listed in request.nodes:
         node = tx.node(listed.name)
         access = None if node is None else recipient_access(tx, context, node, request.actor)
-        if access is not None and access.sees_description and access.reading_error is None:
+        if access is not None and access.sees_items:
             sources += [origin for origin in context.hooks.origins_of(tx, listed.name) if origin.listed]
     return ListedSources(tuple(sources))

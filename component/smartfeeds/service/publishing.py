@@ -125,7 +125,7 @@ def _publish_version(
     existing = tx.item_of_sync(node.node_no, sync_item.version.sync_id)
     if existing is None and request.item_id and tx.item(node.node_no, request.item_id) is not None:
         raise FeedError(Condition.CONFLICT, "the item of this id is shared under another one: leave the id out")
-    if access.reading_error is not None:
+    if not access.may_read:
         raise FeedError(Condition.FORBIDDEN, "you may not read this node: publish without sync data")
     _check_right_to_item(access, request, existing, deletion=False)
     if sync_item.dialect is not FEEDSYNC and not access.may_overwrite(own=False):
@@ -327,7 +327,7 @@ def _check_right_to_item(access: Access, request: Publish, existing: Item | None
     own = existing is not None and existing.publisher == request.actor.bare_text
     if own or (existing is None and not request.item_id):
         return
-    if not access.may_overwrite(own=False) and access.reading_error is not None:
+    if not access.may_overwrite(own=False) and not access.may_read:
         raise FeedError(Condition.FORBIDDEN, "you may not read this node: publish without an id, it is given one")
     allowed = access.may_retract if deletion else access.may_overwrite
     if existing is not None and not allowed(own=False):

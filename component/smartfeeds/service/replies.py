@@ -195,4 +195,4 @@ def _readable(tx: ReadTx, context: Context, actor: Jid, name: str) -> Node | Non
     if node is None or node.kind is not NodeKind.FEED:
         return None
     access = recipient_access(tx, context, node, actor)
-    return node if access.sees_description and access.reading_error is None else None
+    return node if access.sees_items else None

@@ -319,7 +319,7 @@ def _add_for_owner(
     node, own = located.node, jid.bare == request.actor.bare
     allowed = node.options.subscribe and (own or context.policy.owners_subscribe_others)
     access = recipient_access(tx, context, node, jid, SubscriptionState.SUBSCRIBED)
-    if not allowed or access.reading_error is not None or _quota_error(tx, context, jid, located) is not None:
+    if not allowed or not access.may_read or _quota_error(tx, context, jid, located) is not None:
         return []
     try:
         options = _options(tx, context, node, str(jid), NO_OPTIONS, None)

@@ -206,7 +206,7 @@ def _store_batch(tx: WriteTx, _context: Context, consumer: Consumer, batch: Chat
 def _may_read(tx: ReadTx, context: Context, node: Node, jid: Jid, row: Subscription) -> bool:
     if row.state is not SubscriptionState.SUBSCRIBED or refusal_of(tx, context.policy, jid) is not None:
         return False
-    return recipient_access(tx, context, node, jid, row.state).reading_error is None
+    return recipient_access(tx, context, node, jid, row.state).may_read
 
 
 def _is_sent(tx: ReadTx, node: Node, item: Item, jid: Jid, rows: list[Subscription]) -> bool:

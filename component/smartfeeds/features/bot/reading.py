@@ -175,7 +175,7 @@ def _read_subscriptions(tx: ReadTx, context: Context, jid: Jid) -> list[tuple[No
             node,
             row,
             row.state is SubscriptionState.SUBSCRIBED
-            and recipient_access(tx, context, node, jid, row.state).reading_error is not None,
+            and not recipient_access(tx, context, node, jid, row.state).may_read,
         )
         for node, row in list_follows(tx, jid.bare_text)
     ]

@@ -168,7 +168,7 @@ def store_people(tx: WriteTx, context: Context, node: Node, changes: PeopleChang
     for subscription in changes.stored:
         jid = parse_jid(subscription.jid)
         access = None if jid is None else recipient_access(tx, context, node, jid, SubscriptionState.SUBSCRIBED)
-        if subscription.state is SubscriptionState.SUBSCRIBED and (access is None or access.reading_error is not None):
+        if subscription.state is SubscriptionState.SUBSCRIBED and (access is None or not access.may_read):
             report(MovedProblem(f"subscription {cut(subscription.jid, 80)!r}", "the subscriber may not read the node"))
             continue
         # Setting an affiliation may have ended or approved the subscription.

@@ -156,7 +156,7 @@ def _comments(tx: ReadTx, context: Context, request: GetReplies, node: Node, ent
     if comments is None:
         return None
     access = recipient_access(tx, context, comments.node, request.actor)
-    return comments if access.sees_description and access.reading_error is None else None
+    return comments if access.sees_items else None
 
 
 def _is_unread(tx: ReadTx, node: Node, view: View) -> bool:

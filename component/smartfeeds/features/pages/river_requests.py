@@ -137,7 +137,7 @@ def get_headlines(tx: ReadTx, context: Context, request: GetHeadlines) -> Headli
         if node is None or not node.live or node.kind is not NodeKind.FEED:
             continue
         access = recipient_access(tx, context, node, request.actor)
-        if access.sees_description and access.reading_error is None:
+        if access.sees_items:
             items[node.name] = tx.slice(node.node_no, Slice(BARE, 1, newest=True))[0]
     return Headlines(items)
 
@@ -242,7 +242,7 @@ def _readable_node(tx: ReadTx, context: Context, node_no: int, actor: Jid) -> No
         return None
     access = recipient_access(tx, context, node, actor)
     listed = access.affiliation in READERS or (is_listed(node) and access.sees_description)
-    return node if listed and access.reading_error is None else None
+    return node if listed and access.may_read else None
 
 
 def _is_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> bool:
@@ -252,7 +252,7 @@ def _is_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> bool:
         return False
     if node.options.access_model is AccessModel.OPEN:
         return True
-    return recipient_access(tx, context, node, actor).reading_error is None
+    return recipient_access(tx, context, node, actor).may_read
 
 
 def edge_at(tx: ReadTx, context: Context, actor: Jid, place: EntryPlace) -> Edge:

@@ -116,7 +116,7 @@ def _end_subscriptions(
     subscriptions = tx.subscriptions_of(contact.jid, KeyRange(STEP, after=after_no), now_us=None)
     for node, subscription in subscriptions:
         access = _access(tx, context, node, subscription)
-        closed = access is None or (access.depends_on_contact and access.reading_error is not None)
+        closed = access is None or (access.depends_on_contact and not access.may_read)
         if closed or is_temporary(subscription.options):
             change_state(tx, context, subscription, SubscriptionState.NONE)
     if len(subscriptions) < STEP:
@@ -147,7 +147,7 @@ def read_arrival(tx: ReadTx, context: Context, request: ContactArrived) -> Arriv
             continue
         wants = request.is_new and _announces_last(node) and wants_events(subscription.options)
         access = _access(tx, context, node, subscription) if wants else None
-        if access is None or access.reading_error is not None:
+        if access is None or not access.may_read:
             continue
         if (behind := index_first(tx, node, view)) is not None:
             return behind

@@ -94,7 +94,7 @@ class DiskImage:
 
 def _run(*command: str) -> str:
     program = shutil.which(command[0], path="/usr/sbin:/sbin:/usr/bin:/bin")
-    assert program is not None, f"{command[0]} is not installed: tools/setup test installs it"
+    assert program is not None, f"{command[0]} is not installed: tools/setup test-all installs it"
     done = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False, timeout=COPY_S)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")

@@ -193,7 +193,7 @@ async def output_of(*command: str, data: bytes = b"") -> bytes:
 async def in_javascript(web: Web, path: str, parser: str) -> Any:
     node = shutil.which("node")
     assert node, "node is missing: apt-get install nodejs npm"
-    assert (SCRIPT.parent / "node_modules").is_dir(), "tools/setup test installs the parsers"
+    assert (SCRIPT.parent / "node_modules").is_dir(), "tools/setup test-all installs the parsers"
     return json.loads(await output_of(node, str(SCRIPT), parser, data=(await web.get(path)).body))
 
 

@@ -82,7 +82,7 @@ async def test_package_pubsubhubbub_subscribes_and_receives(web: Web, suffix: st
 
 async def test_flask_websub_discovers_subscribes_and_receives(web: Web) -> None:
     """[WS-031] [WS-066] [WS-080] It finds the hub itself, and checks the signature."""
-    assert PEERS.exists(), "tools/setup test installs Flask-WebSub"
+    assert PEERS.exists(), "tools/setup test-all installs Flask-WebSub"
     topic, _ = links(web, ".atom")
     await publish(web, "old")
     async with running(str(PEERS), str(FLASK), str(free_port()), topic) as lines:

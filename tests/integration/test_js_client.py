@@ -36,7 +36,7 @@ async def service(server: TestServer, tmp_path: Path) -> AsyncIterator[str]:
 async def run_script(wanted: dict[str, Any]) -> dict[str, Any]:
     node = shutil.which("node")
     assert node, "node is missing: apt-get install nodejs npm"
-    assert (SCRIPT.parent / "node_modules").is_dir(), "tools/setup test installs what the script needs"
+    assert (SCRIPT.parent / "node_modules").is_dir(), "tools/setup test-all installs what the script needs"
     process = await asyncio.create_subprocess_exec(
         node, str(SCRIPT), json.dumps(wanted), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )

@@ -16,7 +16,7 @@ FLASK = Path(__file__).parent / "flask_hub.py"
 
 async def test_hub_of_flask_websub_pushes_into_a_node(start_web: WebStarter) -> None:
     """[WS-100] [WS-108] [WS-115] [WS-123] [WS-129] A whole feed comes with sha512; a forgery is refused; a renewal."""
-    assert PEERS.exists(), "tools/setup test installs Flask-WebSub"
+    assert PEERS.exists(), "tools/setup test-all installs Flask-WebSub"
     port, feed_port = free_port(), free_port()
     web = await start_web(
         http={"listen": f"127.0.0.1:{port}", "base_url": f"http://127.0.0.1:{port}"},

@@ -7,6 +7,7 @@ import shutil
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -69,7 +70,7 @@ class Proxy:
         config = self._folder / "proxy.conf"
         config.write_text(write(self._folder, self.ports, self._base_path))
         program = shutil.which(self._kind, path=f"{os.environ['PATH']}:/usr/sbin")
-        assert program is not None, f"{self._kind} is not installed: tools/setup test installs it"
+        assert program is not None, f"{self._kind} is not installed: tools/setup test-all installs it"
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
                 program,
@@ -93,16 +94,18 @@ class Proxy:
         assert self._process is not None
         process = self._process
 
-        async def accepts() -> bool:
+        async def accepts(port: int) -> bool:
             try:
-                _, writer = await asyncio.open_connection("127.0.0.1", self.ports.secure)
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
             except ConnectionError:
                 assert process.returncode is None, self.log.read_text()
                 return False
             writer.close()
             return True
 
-        await until(accepts, f"the proxy at port {self.ports.secure}")
+        # Caddy opens one after the other.
+        for port in (self.ports.secure, self.ports.plain):
+            await until(partial(accepts, port), f"the proxy at port {port}")
 
 
 def replaced(text: str, *pairs: tuple[str, str]) -> str:

@@ -77,13 +77,13 @@ async def run(*command: str, **environment: str) -> None:
 def program(name: str) -> str:
     """The path of a program that the tests need."""
     path = shutil.which(name, path=_PATH)
-    assert path is not None, f"{name} is not installed: tools/setup test installs it"
+    assert path is not None, f"{name} is not installed: tools/setup test-all installs it"
     return path
 
 
 def write(folder: Path, texts: dict[str, str]) -> None:
     """Writes the scripts and the configuration."""
-    assert PROGRAM.is_dir(), "wordpress is not installed: tools/setup test installs it"
+    assert PROGRAM.is_dir(), "wordpress is not installed: tools/setup test-all installs it"
     for name, text in texts.items():
         (folder / f"{name}.php").write_text(text)
 

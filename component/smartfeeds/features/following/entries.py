@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import ALL_NUMBERS, Item, KeyRange, Node, NodeKind, Subscription, SubscriptionState
+from smartfeeds.core.model import Item, KeyRange, Node, Subscription
 from smartfeeds.features.pages.river import EntryPlace
 from smartfeeds.features.pages.river_requests import FeedEntry, edge_at, merged_entries, place_of
+from smartfeeds.features.polling.following import followed_feeds
 from smartfeeds.service.context import Context, recipient_access
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.steps import MoreSteps
@@ -95,8 +96,8 @@ def get_my_entries(tx: ReadTx, context: Context, request: GetMyEntries) -> MyEnt
 def get_newest_key(tx: ReadTx, context: Context, request: GetNewestKey) -> NewestKey:
     """The key of one entry, without the other entries and rights of a page. The cost grows with the subscriptions of
     the actor."""
-    nodes = {node.node_no: node for node, _row in _subscribed(tx, context, request.actor) if node.live}
-    ordered = sorted(nodes.values(), key=lambda node: -node.last_modified_us)
+    rows = followed_feeds(tx, context, request.actor)
+    ordered = sorted((node for node, _ in rows.values() if node.live), key=lambda node: -node.last_modified_us)
     # Rights are read only until no other feed can have a newer entry.
     readable = (node for node in ordered if recipient_access(tx, context, node, request.actor).reading_error is None)
     entry = next(merged_entries(tx, readable, None, 1), None)
@@ -110,21 +111,12 @@ def read_until_us(row: Subscription) -> int:
 
 def _followed(tx: ReadTx, context: Context, actor: Jid) -> dict[int, tuple[Node, Subscription]]:
     """The feeds that a person follows and may read, with the subscription that counts, by number."""
-    rows: dict[int, tuple[Node, Subscription]] = {}
-    for node, row in _subscribed(tx, context, actor):
-        if recipient_access(tx, context, node, actor).reading_error is None:
-            rows.setdefault(node.node_no, (node, row))
-    return rows
-
-
-def _subscribed(tx: ReadTx, context: Context, actor: Jid) -> list[tuple[Node, Subscription]]:
-    """The feeds that a person follows, also those that were closed since."""
-    bare = actor.bare_text
-    return [
-        (node, row)
-        for node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us)
-        if row.jid == bare and row.state is SubscriptionState.SUBSCRIBED and node.kind is NodeKind.FEED
-    ]
+    rows = followed_feeds(tx, context, actor)
+    return {
+        node_no: (node, row)
+        for node_no, (node, row) in rows.items()
+        if recipient_access(tx, context, node, actor).reading_error is None
+    }
 
 
 def mark_read(tx: WriteTx, context: Context, request: MarkRead, after: int = 0) -> MarkedRead | MoreSteps[MarkedRead]:

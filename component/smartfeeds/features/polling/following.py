@@ -172,6 +172,20 @@ def tell_of(row: Subscription) -> Tell:
     return Tell.CLIENT if flag(row.options, "deliver") else Tell.NOBODY
 
 
+def followed_feeds(
+    tx: ReadTx, context: Context, actor: Jid, *, pending: bool = False
+) -> dict[int, tuple[Node, Subscription]]:
+    """Returns the feeds that a person follows by number, also those that were closed to the person, each with its first
+    subscription. `pending`: also those whose owner has to approve."""
+    bare = actor.bare_text
+    rows: dict[int, tuple[Node, Subscription]] = {}
+    for node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us):
+        is_approved = row.state is SubscriptionState.SUBSCRIBED
+        if row.jid == bare and node.kind is NodeKind.FEED and (pending or is_approved):
+            rows.setdefault(node.node_no, (node, row))
+    return rows
+
+
 def get_known_feeds(tx: ReadTx, context: Context, request: GetKnownFeeds) -> KnownFeeds:
     """The feeds at these addresses. The cost grows with the sources of their hosts, and with the subscriptions of the
     actor."""
@@ -293,11 +307,7 @@ def _manages(tx: ReadTx, context: Context, node: Node, request: TryAgain) -> boo
 def list_followed(tx: ReadTx, context: Context, request: ListFollowed) -> ListAnswer[FollowedFeed]:
     """The nodes that the actor follows. The cost grows with the subscriptions of the actor, and with the sources of the
     nodes of the page."""
-    bare = request.actor.bare_text
-    rows: dict[int, tuple[Node, Subscription]] = {}
-    for node, row in tx.subscriptions_of(bare, ALL_NUMBERS, now_us=context.now_us):
-        if row.jid == bare and node.kind is NodeKind.FEED:
-            rows.setdefault(node.node_no, (node, row))
+    rows = followed_feeds(tx, context, request.actor, pending=True)
     ordered = sorted(rows.values(), key=_order)
     listing = listing_of(ordered, lambda pair: listed_bytes(pair[0].name, pair[0].options.title))
     page_rows, result_set = page_of(listing, request.page, context.policy)

@@ -38,14 +38,18 @@ class ChangeNotifier:
     """Calls the listeners in the order in which they were added."""
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        self._listeners: list[ChangeListener] = []
+        self._listeners: tuple[ChangeListener, ...] = ()  # replaced as a whole: a look goes on while others come and go
         self._forwards: list[Callable[[Collection[int]], None]] = []
         self._reply_listeners: list[Callable[[NewReply], None]] = []
         self._sleep = sleep
 
     def listen(self, listener: ChangeListener) -> None:
         """Adds a listener."""
-        self._listeners.append(listener)
+        self._listeners = (*self._listeners, listener)
+
+    def forget(self, listener: ChangeListener) -> None:
+        """Removes a listener."""
+        self._listeners = tuple(each for each in self._listeners if each is not listener)
 
     def forward(self, function: Callable[[Collection[int]], None]) -> None:
         """Adds a function that passes the changes by this process on to other processes."""
@@ -106,7 +110,7 @@ class WatchedNodes:
 
     def wake(self, node_nos: Collection[int]) -> None:
         """Handles changes of these nodes."""
-        self._announced.update(no for no in node_nos if no in self._versions)
+        self._announced.update(self._versions.keys() & node_nos)
         self._waiters.wake(node_nos)
 
     async def look(self) -> None:

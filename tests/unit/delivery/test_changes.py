@@ -45,6 +45,27 @@ async def test_change_wakes_every_listener_in_order() -> None:
     assert calls == [("a", (3, 4)), ("b", (3, 4))]
 
 
+async def test_listener_is_forgotten_while_others_look() -> None:
+    """None of the others is left out."""
+    calls: list[tuple[str, tuple[int, ...]]] = []
+    changes = ChangeNotifier()
+    last = Noted("c", calls)
+
+    class Leaving(Noted):
+        async def look(self) -> None:
+            await super().look()
+            changes.forget(self)
+
+    for listener in (Leaving("a", calls), Noted("b", calls), last):
+        changes.listen(listener)
+    await changes.look()
+    changes.announce([3])
+    changes.forget(last)
+    changes.announce([4])
+
+    assert calls == [("a", ()), ("b", ()), ("c", ()), ("b", (3,)), ("c", (3,)), ("b", (4,))]
+
+
 async def test_every_listener_looks_again_and_again_whatever_fails(capsys: pytest.CaptureFixture[str]) -> None:
     time, calls = FakeTime(), list[tuple[str, tuple[int, ...]]]()
     changes = ChangeNotifier(time.sleep)

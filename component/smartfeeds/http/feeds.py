@@ -6,7 +6,8 @@ outlives the rights of its reader.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from http import HTTPStatus
@@ -428,21 +429,31 @@ class FeedReading:
         return self._handler(call)(call)
 
     async def _in_turn(self, call: HttpCall) -> Answered:
-        # A client that connects directly is bounded by its connections. The connections of a proxy belong to many
-        # clients, so the requests of each client are counted instead.
-        network = network_of(call.address)
-        if not self.quota.take(network):
-            raise FeedError(Condition.BUSY, TOO_MANY)
-        try:
+        with counted(call, self.quota):
             return await self._handler(call)(call)
-        finally:
-            self.quota.release(network)
 
     def _handler(self, call: HttpCall) -> Handler:
         if call.suffix:
             return self.complete if is_complete(call) else self.feeds.get
         is_stream = negotiation.choose(call.header("Accept"), self.feeds.forms) is negotiation.EVENTS
         return self.stream if is_stream else self.feeds.get
+
+
+@contextmanager
+def counted(call: HttpCall, behind_proxies: Quota) -> Iterator[None]:
+    """Counts a request that may be held, while it is answered. Raises FeedError(BUSY) if its client has too many.
+
+    A client that connects directly is bounded by its connections. The connections of a proxy belong to many clients, so
+    the requests of each client are counted instead.
+    """
+    network = network_of(call.address) if call.proxied else ""
+    if network and not behind_proxies.take(network):
+        raise FeedError(Condition.BUSY, TOO_MANY)
+    try:
+        yield
+    finally:
+        if network:
+            behind_proxies.release(network)
 
 
 async def redirect(call: HttpCall) -> Reply:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from smartfeeds.core.limits import Quota
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http.authentication import Authenticator, NobodyKnown
 from smartfeeds.http.bodies import BodyReader
@@ -47,12 +48,13 @@ class Backend:
 class SiteTools(Backend):
     """The tools of handlers. `perform` answers requests that change something, which are finished even if their client
     disconnects. `authenticator` recognises users. `publish` publishes the item that its second parameter reads of a
-    request. `openapi` returns the OpenAPI document."""
+    request. `openapi` returns the OpenAPI document. `behind_proxies` counts held requests (`http.feeds.counted`)."""
 
     perform: Handle
     authenticator: Authenticator
     publish: Callable[[HttpCall, ReadItem], Awaitable[Reply]]
     openapi: Callable[[], Mapping[str, Any]]
+    behind_proxies: Quota
 
 
 @dataclass(frozen=True, slots=True)

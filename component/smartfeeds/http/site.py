@@ -68,6 +68,7 @@ class Site:
             authenticator=authenticator,
             publish=publishing.publish,
             openapi=content,
+            behind_proxies=self.behind_proxies,
         )
         made = [(side, side.handlers(tools)) for side in sides]
         lists = {form: get(handlers) for side, handlers in made for form, get in side.lists.items()}

@@ -1,6 +1,7 @@
 """Event streams: a pull that goes on, and is taken up again where it was lost (`text/event-stream`)."""
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest_asyncio
 from lxml import etree
 
 from smartfeeds.delivery.changes import WatchedNodes
+from smartfeeds.http import streams
 from smartfeeds.store.base import WriteTx
 from support.component import ALICE
 from support.event_streams import listen
@@ -42,6 +44,16 @@ async def test_stream_begins_now_and_says_what_comes(feed: Web) -> None:
         assert event.id == pulled.json["last_cursor"]
         last = event.id
     stream.answer.close()
+
+
+async def test_lost_streams_come_back_at_different_times(feed: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-004] The readers of a service that was restarted do not return all at once."""
+    monkeypatch.setattr(streams, "random", random.Random(7))
+    lines = []
+    for _ in range(2):
+        async with feed.session.get(f"{feed.origin}/feeds/news/", headers={"Accept": "text/event-stream"}) as answer:
+            lines.append((await answer.content.readline()).decode())
+    assert lines == ["retry: 4326\n", "retry: 3617\n"]
 
 
 ENTRY = (

@@ -97,7 +97,7 @@ async def test_event_streams_arrive_at_once(public: Public) -> None:
         seen = b""
         while b'"id":"live"' not in seen:
             seen += await wait_for(stream.content.readany(), "the event of the item live")
-        assert b"retry: 3000" in seen
+        assert b"retry: " in seen
 
 
 async def test_held_pulls_are_answered_by_the_next_item(public: Public) -> None:

@@ -204,7 +204,7 @@ async def _stream(world: World) -> bytes:
         block = await response.content.readuntil(b"\n\n")
         while b"data:" not in block:
             block += await response.content.readuntil(b"\n\n")
-    return block
+    return re.sub(rb"retry: [345]\d{3}\n", b"retry: RANDOM\n", block)
 
 
 RESPONSES: Final[Mapping[str, Surface]] = {

@@ -5,6 +5,7 @@ stream sends this cursor as `Last-Event-ID`. A heartbeat repeats the cursor.
 """
 
 import contextlib
+import random
 from dataclasses import replace
 
 from aiohttp import web
@@ -18,7 +19,9 @@ from smartfeeds.http.negotiation import EVENTS, JSON
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import access_headers, begin_stream
 
-RECONNECT_MS = 3_000  # after which a browser opens a lost stream again (HTML Living Standard 9.2.4)
+# A browser opens a lost stream again after this time or up to twice that (HTML Living Standard 9.2.4), at random: the
+# readers of a service that was restarted must not return all at once.
+RECONNECT_MS = 3_000
 
 
 class Streams:
@@ -56,7 +59,8 @@ class Streams:
         if call.method == "HEAD":
             return response
         with contextlib.suppress(ConnectionError):  # the client has left, as in the end of every stream
-            await response.write(f"retry: {RECONNECT_MS}\n{_heartbeat(feed_request)}".encode())
+            retry_ms = RECONNECT_MS + random.randrange(RECONNECT_MS)
+            await response.write(f"retry: {retry_ms}\n{_heartbeat(feed_request)}".encode())
             await self._write_updates(call, response, answer.node.node_no, feed_request, update)
         return response
 

@@ -4,16 +4,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
+from smartfeeds.features.following.waiting import NewsWaiters
 from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.poller import Poller
 from smartfeeds.net import addresses
-from support.accessibility import SETTINGS, Setting, open_reader
+from support.accessibility import SETTINGS, Reader, Setting, open_reader
 from support.browsing import sign_in
 from support.component import ALICE
 from support.pages import SitePage
 from support.polling import atom
+from support.waiting import until
 from support.web import Web
 from support.website import Site, running_site
 
@@ -101,21 +103,85 @@ async def poll(web: Web) -> None:
     await web.component.app.parts.get(Poller).poll(row)
 
 
-async def test_new_entries_are_offered_without_a_reload(browser: Browser, web: Web) -> None:
-    """The script looks while the page is seen; nothing moves by itself."""
+HIDE = (
+    "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"
+    "document.dispatchEvent(new Event('visibilitychange')) }"
+)
+
+
+async def my_feeds(browser: Browser, web: Web) -> Reader:
+    """A page of My feeds with one entry, whose request is held."""
     await web.component.create(ALICE, "mine")
     await web.component.subscribe(ALICE, "mine")
     await web.component.publish(ALICE, "mine", "first")
     reader = await open_reader(browser, web, SETTINGS[0], {ALICE: (await sign_in(web, ALICE)).text})
-    page = reader.tab.page
     await reader.open(SitePage("my-feeds", "/follow/entries", reader=ALICE), web)
-    await expect(page.locator("#fresh")).to_be_hidden()
+    await holding(web, 1)
+    await expect(reader.tab.page.locator("#fresh")).to_be_hidden()
+    return reader
+
+
+async def holding(web: Web, count: int) -> None:
+    waiters = web.component.app.parts.get(NewsWaiters)
+    await until(lambda: waiters.held == count, f"{count} held requests")
+
+
+async def publish(web: Web, item_id: str) -> None:
     web.component.clock.advance(1)
-    await web.component.publish(ALICE, "mine", "second")
-    # As when the reader comes back to the tab.
-    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await web.component.publish(ALICE, "mine", item_id)
+
+
+async def test_new_entries_are_offered_at_once(browser: Browser, web: Web) -> None:
+    """The time of the page stands still, so no timer can have asked. Nothing moves by itself."""
+    reader = await my_feeds(browser, web)
+    page = reader.tab.page
+    await page.clock.install()
+    await page.clock.pause_at("2100-01-01")
+    await publish(web, "second")
     await expect(page.locator("#fresh")).to_be_visible()
+    await expect(page.locator("#news")).to_have_text("Show the new entries")
     assert await page.locator("article.card").count() == 1
+    await holding(web, 0)
     await page.locator("#fresh").click()
     await expect(page.locator("article.card")).to_have_count(2)
+    await holding(web, 1)
     assert (reader.tab.elsewhere, reader.tab.dialogs, reader.tab.errors) == ([], [], [])
+
+
+async def test_my_feeds_that_nobody_sees_hold_no_request(browser: Browser, web: Web) -> None:
+    """The page takes up again where it was."""
+    reader = await my_feeds(browser, web)
+    page = reader.tab.page
+    await page.evaluate(HIDE, True)
+    await holding(web, 0)
+    await publish(web, "second")
+    await page.evaluate(HIDE, False)
+    await expect(page.locator("#fresh")).to_be_visible()
+    asked = [request.url for request in reader.tab.asked if "since=" in request.url]
+    assert len(asked) == 2
+    reader.tab.check()
+
+
+async def test_refused_request_is_sent_again_at_a_random_time(browser: Browser, web: Web) -> None:
+    """After 10 to 20 seconds: the pages of a service that was restarted do not return all at once."""
+    reader = await my_feeds(browser, web)
+    page = reader.tab.page
+    await page.clock.install()
+    refusals = 0
+
+    async def refuse(route: Route) -> None:
+        nonlocal refusals
+        refusals += 1
+        await route.fulfill(status=503)
+
+    await page.route("**/follow/entries?since=*", refuse)
+    await page.evaluate("Math.random = () => 0.5")
+    await page.evaluate(HIDE, True)
+    await page.evaluate(HIDE, False)
+    await until(lambda: refusals == 1, "the refusal")
+    await holding(web, 0)
+    await page.clock.run_for(14_000)
+    assert refusals == 1
+    await page.unroute("**/follow/entries?since=*")
+    await page.clock.run_for(2_000)
+    await holding(web, 1)

@@ -25,8 +25,11 @@ def _run(host: Host) -> Running:
     if not host.settings.http.listen:
         return Running()
     from smartfeeds.features.following.pages import PLACES
+    from smartfeeds.features.following.waiting import NewsWaiters
 
-    return Running(parts=(PLACES,))
+    http = host.settings.http
+    waiters = NewsWaiters(host.service, host.changes, min(http.poll_default_s, http.poll_max_s))
+    return Running(parts=(PLACES, waiters), stop=waiters.stop)
 
 
 FOLLOWING = Feature(

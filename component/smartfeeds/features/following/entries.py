@@ -52,14 +52,15 @@ class MyEntries(Answer):
 
 @dataclass(frozen=True, slots=True)
 class GetNewestKey(Request):
-    """The key of the newest entry of what the actor follows. Each open page asks for it every 30 seconds."""
+    """The key of the newest entry of what the actor follows. Each open page asks for it, and again after a change."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewestKey(Answer):
-    """The key of an entry, 0 without any."""
+    """The key of an entry, 0 without any, and the feeds that the actor follows, also those that were closed since."""
 
     modified_us: int
+    node_nos: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def get_newest_key(tx: ReadTx, context: Context, request: GetNewestKey) -> Newes
     # Rights are read only until no other feed can have a newer entry.
     readable = (node for node in ordered if recipient_access(tx, context, node, request.actor).reading_error is None)
     entry = next(merged_entries(tx, readable, None, 1), None)
-    return NewestKey(0 if entry is None else entry.item.modified_us)
+    return NewestKey(0 if entry is None else entry.item.modified_us, tuple(rows))
 
 
 def read_until_us(row: Subscription) -> int:

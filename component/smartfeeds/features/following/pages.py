@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from smartfeeds.core.urls import FOLLOW, LOGIN, entry_path, feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.following.entries import GetMyEntries, GetNewestKey, MarkRead, MyEntries, NewestKey
 from smartfeeds.features.following.upload import read_upload_form
+from smartfeeds.features.following.waiting import NewsWaiters
 from smartfeeds.features.pages.bookmarklet import PAGE, bookmarklet
 from smartfeeds.features.pages.frame import ReaderPlaces, frame_of, page_reply
 from smartfeeds.features.pages.problem_page import prefers_page
@@ -44,6 +46,7 @@ from smartfeeds.features.polling.source import Source
 from smartfeeds.features.polling.sources import TooManySourcesError
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.feeds import counted
 from smartfeeds.http.http_errors import STATUSES, HttpError
 from smartfeeds.http.negotiation import JSON
 from smartfeeds.http.operations import page_for_people
@@ -147,6 +150,9 @@ class FollowPages:
         self._perform = tools.perform
         self._service = tools.domain
         self._bodies = tools.bodies
+        self._authenticate = tools.authenticator.authenticate
+        self._behind_proxies = tools.behind_proxies
+        self._waiters = tools.parts.get(NewsWaiters)
 
     async def show(self, call: HttpCall) -> Reply:
         """The page, for people who are not signed in with the way to do so. Raises FeedError."""
@@ -224,13 +230,10 @@ class FollowPages:
 
     async def entries(self, call: HttpCall) -> Reply:
         """The newest entries of what the reader follows; for the script of the page, the key of the newest one."""
-        query = read_parameters(call.query, ("after",))
-        after = parse_entry_place(query["after"]) if query.get("after") else None
+        query = read_parameters(call.query, ("after", "since"))
         if not prefers_page(call.header("Accept")):
-            # On a page of older entries newer ones are no news.
-            request = GetNewestKey(call.actor, self._service)
-            key_us = 0 if after else (await ask(self._handle, request, NewestKey)).modified_us
-            return Reply(dump_json({"newest": str(key_us)}), JSON.media_type, headers=PRIVATE)
+            return await self._newest(call, query.get("since", ""))
+        after = parse_entry_place(query["after"]) if query.get("after") else None
         answer = await ask(self._handle, GetMyEntries(call.actor, self._service, ENTRIES, after), MyEntries)
         newest_us = max((entry.item.modified_us for entry in answer.entries), default=0)
         frame = frame_of(call)
@@ -251,6 +254,16 @@ class FollowPages:
 
         # In a thread, because reading entries of the greatest size takes more than 50 ms.
         return call.zipped(page_reply(await asyncio.to_thread(write)))
+
+    async def _newest(self, call: HttpCall, since: str) -> Reply:
+        """The key of the newest entry. With the key of an entry the request is held until there is a newer one."""
+        known_us = parse_number(since, "since") if since else -1
+        read = partial(ask, self._handle, GetNewestKey(call.actor, self._service), NewestKey)
+        with counted(call, self._behind_proxies):
+            newest = await self._waiters.newest(read, known_us)
+            # After the read: a session that has ended by now must not learn what was published since.
+            await self._authenticate(call.credential)
+        return Reply(dump_json({"newest": str(newest.modified_us)}), JSON.media_type, headers=PRIVATE)
 
     async def mark_read(self, call: HttpCall) -> Reply:
         """Marks everything as read that the page has shown. Raises FeedError."""

@@ -6,7 +6,7 @@
 
 (() => {
   const KEEP = 300; // entries on the page; what is older is a page away
-  const AGAIN_MS = 10000; // a stream that was refused is asked for again after this time
+  const AGAIN_MS = 10_000; // the pause after a refusal, and up to twice that: not all pages return at once
   const list = document.getElementById("entries");
   const state = document.getElementById("state");
   const news = document.getElementById("news");
@@ -54,7 +54,7 @@
   function again() {
     disconnect();
     tell("lost");
-    timer = setTimeout(connect, AGAIN_MS);
+    timer = setTimeout(connect, AGAIN_MS * (1 + Math.random()));
   }
 
   function disconnect() {

@@ -1,25 +1,50 @@
-// Looks whether what the reader follows has newer entries than the page, and offers them. Nothing moves by itself.
+// Offers the newer entries of what the reader follows. The service holds the request until there are some. Nothing
+// moves by itself.
 "use strict";
 
 (() => {
-  const LOOK_MS = 30_000;
+  const AGAIN_MS = 10_000; // the pause after a request that failed, and up to twice that: not all pages return at once
   const list = document.getElementById("entries");
   const fresh = document.getElementById("fresh");
   const news = document.getElementById("news");
+  let held = null; // aborts the request
+  let timer = 0;
 
-  async function look() {
+  function connect() {
+    disconnect();
     if (document.hidden || !fresh.hidden) return;
-    const response = await fetch(location.href, { headers: { Accept: "application/json" } });
-    if (!response.ok) return;
-    const { newest } = await response.json();
-    // Keys have 16 digits, which a number of a script can hold.
-    if (Number(newest) <= Number(list.dataset.newest)) return;
+    held = new AbortController();
+    wait(held.signal);
+  }
+
+  function disconnect() {
+    clearTimeout(timer);
+    if (held) held.abort();
+    held = null;
+  }
+
+  async function wait(signal) {
+    try {
+      // Keys have 16 digits, which a number of a script can hold.
+      while (Number(await newest(signal)) <= Number(list.dataset.newest));
+    } catch {
+      if (!signal.aborted) timer = setTimeout(connect, AGAIN_MS * (1 + Math.random()));
+      return;
+    }
     fresh.textContent = news.textContent = fresh.dataset.text;
     fresh.hidden = false;
   }
 
-  // A request that fails is repeated by the next one.
-  const again = () => look().catch(() => {});
-  setInterval(again, LOOK_MS);
-  document.addEventListener("visibilitychange", again);
+  async function newest(signal) {
+    const address = `${fresh.href}?since=${list.dataset.newest}`;
+    const response = await fetch(address, { headers: { Accept: "application/json" }, signal });
+    if (!response.ok) throw new Error(response.statusText);
+    return (await response.json()).newest;
+  }
+
+  connect();
+  // A page that nobody sees holds no connection: a browser has six for a host.
+  document.addEventListener("visibilitychange", connect);
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", (event) => event.persisted && connect());
 })();

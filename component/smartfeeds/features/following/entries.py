@@ -100,7 +100,7 @@ def get_newest_key(tx: ReadTx, context: Context, request: GetNewestKey) -> Newes
     rows = followed_feeds(tx, context, request.actor)
     ordered = sorted((node for node, _ in rows.values() if node.live), key=lambda node: -node.last_modified_us)
     # Rights are read only until no other feed can have a newer entry.
-    readable = (node for node in ordered if recipient_access(tx, context, node, request.actor).reading_error is None)
+    readable = (node for node in ordered if recipient_access(tx, context, node, request.actor).may_read)
     entry = next(merged_entries(tx, readable, None, 1), None)
     return NewestKey(0 if entry is None else entry.item.modified_us, tuple(rows))
 
@@ -116,7 +116,7 @@ def _followed(tx: ReadTx, context: Context, actor: Jid) -> dict[int, tuple[Node,
     return {
         node_no: (node, row)
         for node_no, (node, row) in rows.items()
-        if recipient_access(tx, context, node, actor).reading_error is None
+        if recipient_access(tx, context, node, actor).may_read
     }
 
 

@@ -18,11 +18,16 @@ from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.net.limiter import POLL_LIMITS, HostLimiter
 from support.documents import at_once
-from support.website import Names, Site
+from support.website import Names, Site, running_site
 from support.world import OWNER, T0_US, World
 
 NODE = "news"
 PATH = "/feed"
+_BLOG = (
+    b"<html><head><title>Alice &amp; her blog</title>"
+    b"<link rel='alternate' type='application/atom+xml' href='/feed' title='Entries'>"
+    b"<link rel='alternate' type='application/rss+xml' href='/comments' title='Comments'></head><body></body></html>"
+)
 
 
 def atom(*titles: str, feed: str = "A blog", inner: str = "", every_s: int = 86_400) -> bytes:
@@ -35,6 +40,14 @@ def atom(*titles: str, feed: str = "A blog", inner: str = "", every_s: int = 86_
     return (
         f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:blog</id><title>{feed}</title>{inner}{entries}</feed>'
     ).encode()
+
+
+@asynccontextmanager
+async def running_blog() -> AsyncIterator[Site]:
+    """A blog on 127.0.0.1: a page with two feeds, one of which is missing."""
+    async with running_site() as site:
+        site.pages |= {"/": _BLOG, "/feed": atom("second", "first", feed="The Blog")}
+        yield site
 
 
 @dataclass

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.net import addresses
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.fetch import FetchLimits
@@ -44,6 +45,12 @@ async def site() -> AsyncIterator[Site]:
     """A web server on this machine."""
     async with running_site() as made:
         yield made
+
+
+@pytest.fixture
+def loopback_is_public(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users reach public addresses only, so 127.0.0.1 counts as one."""
+    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.source import new_source
 from smartfeeds.features.polling.sources import add_source
-from smartfeeds.net import addresses
 from support.chat import write
 from support.component import ALICE, BOB, Component, Starter, bare
 from support.polling import atom
@@ -35,9 +34,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-async def component(start: Starter, monkeypatch: pytest.MonkeyPatch) -> Component:
-    # Users reach public addresses only, so 127.0.0.1 counts as one here.
-    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+async def component(start: Starter, loopback_is_public: None) -> Component:
     return await start(limits={"sources_per_jid": 1}, http={"listen": ""})
 
 
@@ -248,9 +245,10 @@ async def test_answer_is_in_german(component: Component, site: Site) -> None:
     assert answer.startswith(f"Gefunden: The Blog ({site.url('/feed')})\n")
 
 
-async def test_channels_of_one_site_are_followed_one_by_one(start: Starter, site: Site, monkeypatch) -> None:
+async def test_channels_of_one_site_are_followed_one_by_one(
+    start: Starter, site: Site, loopback_is_public: None
+) -> None:
     """[SRC-037] [SRC-084] They differ in the query alone. Another spelling of an address is the same feed."""
-    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
     component = await start(http={"listen": ""})
     site.pages["/feed.xml"] = AFTER
     urls = [site.url(f"/feed.xml?channel_id={name}") for name in ("AAA", "BBB")]
@@ -275,9 +273,8 @@ async def test_address_is_taken_as_people_copy_it(component: Component, site: Si
     assert answer.startswith(f"I found The Blog: {url}\n")
 
 
-async def test_same_name_of_two_people_is_two_nodes(start: Starter, site: Site, monkeypatch) -> None:
+async def test_same_name_of_two_people_is_two_nodes(start: Starter, site: Site, loopback_is_public: None) -> None:
     """[SRC-084] The node of somebody else stays closed, and the feed is followed all the same."""
-    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
     component = await start(http={"listen": ""})
     await component.create(BOB, "127.0.0.1/feed")
     (answer,) = await write(component, ALICE, f"follow {site.url('/feed')}")

@@ -12,37 +12,27 @@ from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.poller import Poller
 from smartfeeds.features.polling.source import SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
-from smartfeeds.net import addresses
 from support.browsing import SignedIn, sign_in
 from support.component import ALICE, BOB, bare
-from support.polling import atom
+from support.polling import atom, running_blog
 from support.web import Got, Web, WebStarter
-from support.website import Site, running_site
+from support.website import Site
 
 # The page offers to tell people by chat.
 pytestmark = pytest.mark.needs("bot")
 
 CAROL = "carol@elsewhere.example/phone"
 EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'"
-PAGE = (
-    b"<html><head><title>Alice &amp; her blog</title>"
-    b"<link rel='alternate' type='application/atom+xml' href='/feed' title='Entries'>"
-    b"<link rel='alternate' type='application/rss+xml' href='/comments' title='Comments'></head><body></body></html>"
-)
 
 
 @pytest.fixture
 async def site():
-    """A blog on 127.0.0.1: a page with two feeds, one of which is missing."""
-    async with running_site() as site:
-        site.pages |= {"/": PAGE, "/feed": atom("second", "first", feed="The Blog")}
+    async with running_blog() as site:
         yield site
 
 
 @pytest.fixture
-async def web(start_web: Any, monkeypatch: pytest.MonkeyPatch) -> Web:
-    # Users reach public addresses only, so 127.0.0.1 counts as one here.
-    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+async def web(start_web: Any, loopback_is_public: None) -> Web:
     web: Web = await start_web()
     return web
 
@@ -376,10 +366,9 @@ async def test_form_with_two_files_is_refused(alice: SignedIn) -> None:
     ],
 )
 async def test_quota_is_named_as_it_is(
-    start_web: Any, site: Site, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, told: str, not_told: str
+    start_web: Any, site: Site, loopback_is_public: None, limit: str, most: int, told: str, not_told: str
 ) -> None:
     """[SRC-084] Unfollowing helps against one's own number of feeds alone."""
-    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
     web = await start_web(limits={limit: most})
     await web.component.create(BOB, "other")
     reader = await sign_in(web, ALICE)

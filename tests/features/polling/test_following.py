@@ -17,35 +17,25 @@ from smartfeeds.features.polling.polls import paused
 from smartfeeds.features.polling.requests import MayNotAddError
 from smartfeeds.features.polling.source import Source, SourceSettings, new_source
 from smartfeeds.features.polling.sources import add_source
-from smartfeeds.net import addresses
 from smartfeeds.store.base import ReadTx
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB, bare
-from support.polling import atom
+from support.polling import atom, running_blog
 from support.web import Got, Web
-from support.website import Site, running_site
+from support.website import Site
 
 CAROL = "carol@elsewhere.example/phone"
-PAGE = (
-    b"<html><head><title>Alice's blog</title>"
-    b"<link rel='alternate' type='application/atom+xml' href='/feed' title='Entries'>"
-    b"<link rel='alternate' type='application/rss+xml' href='/comments' title='Comments'></head><body></body></html>"
-)
 
 
 @pytest.fixture
 async def site():
-    """A blog on 127.0.0.1: a page with two feeds, one of which is missing."""
-    async with running_site() as site:
-        site.pages |= {"/": PAGE, "/feed": atom("second", "first", feed="The Blog")}
+    async with running_blog() as site:
         yield site
 
 
 @pytest.fixture
-async def web(start_web: Any, monkeypatch: pytest.MonkeyPatch) -> Web:
-    # Users reach public addresses only, so 127.0.0.1 counts as one here.
-    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+async def web(start_web: Any, loopback_is_public: None) -> Web:
     web: Web = await start_web(limits={"sources_per_jid": 3})
     return web
 
@@ -107,7 +97,7 @@ async def test_look_says_what_is_there_and_stores_nothing(web: Web, site: Site) 
     alice = await person(web, ALICE)
     got = await alice.look(site.url("/"))
     feed, comments = got.json["feeds"]
-    assert (got.status, got.json["title"], got.json["mayAdd"]) == (200, "Alice's blog", True)
+    assert (got.status, got.json["title"], got.json["mayAdd"]) == (200, "Alice & her blog", True)
     assert feed == {
         "address": site.url("/feed"),
         "follows": False,
@@ -219,10 +209,9 @@ async def test_closed_node_that_has_the_feed_is_not_named(web: Web, site: Site) 
 
 @pytest.mark.parametrize("limit", ["subscriptions_per_jid", "subscriptions_per_domain"])
 async def test_feed_that_a_quota_refuses_leaves_nothing(
-    start_web: Any, site: Site, monkeypatch: pytest.MonkeyPatch, limit: str
+    start_web: Any, site: Site, loopback_is_public: None, limit: str
 ) -> None:
     """[SRC-084] Neither a node nor a source that is polled and counts, also by a list; what was there before stays."""
-    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
     web = await start_web(limits={limit: 1})
     alice = await person(web, ALICE)
     await web.component.create(ALICE, "mine")

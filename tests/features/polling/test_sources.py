@@ -158,6 +158,10 @@ async def test_feed_that_is_added_again_returns_to_its_node(world: World) -> Non
     assert second.node != source.node
     assert (await add_in_own_node(world, one.replace("https", "http"))).node == source.node
 
+    await world.delete(node=source.node)
+    with pytest.raises(ConfigError, match=f"the node {second.node} has a source"):
+        await add_in_own_node(world, other)  # although its first name is free now
+
 
 async def test_source_is_found_in_each_spelling_of_its_address(world: World) -> None:
     """[SRC-083] Under its first address and under its present one."""

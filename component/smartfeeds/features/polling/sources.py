@@ -70,13 +70,12 @@ def in_own_node(tx: ReadTx, source: Source, may_fill: Callable[[Node], bool]) ->
     The name is made of the address. A node without a source is used if it is empty or has items of the feed, and if
     `may_fill` permits it. Raises ConfigError if all names of the address are taken, and what `may_fill` raises.
     """
-    for row in sources_of_feed(tx, source.first_url):
-        if row.identity == source.identity and row.node in node_names_of(row):
-            return replace(source, node=row.node)
-    for name in node_names_of(source):
-        rows = source_rows.sources_of(tx, name)
+    # All spellings of an address give these names. So the sources of its host, perhaps thousands, need not be read.
+    by_name = {name: source_rows.sources_of(tx, name) for name in node_names_of(source)}
+    for name, rows in by_name.items():
         if any(row.identity == source.identity for row in rows):
             return replace(source, node=name)
+    for name, rows in by_name.items():
         node = None if rows else tx.node(name)
         if not rows and (node is None or (may_fill(node) and _has_items_of(tx, node, source))):
             return replace(source, node=name)

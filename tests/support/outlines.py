@@ -18,3 +18,8 @@ def listed_feeds(document: OutlineDocument) -> Iterator[ListedFeed]:
                 description=values.get("description", ""),
                 language=values.get("language", ""),
             )
+
+
+def opml(*outlines: str) -> bytes:
+    """A subscription list with these outlines."""
+    return f'<opml version="2.0"><head><title>Mine</title></head><body>{"".join(outlines)}</body></opml>'.encode()

@@ -1,5 +1,6 @@
 """Following over HTTP: what is at an address, following it, the list, trying again, and lists of other readers."""
 
+import asyncio
 import json
 import re
 from collections.abc import Collection
@@ -21,6 +22,7 @@ from smartfeeds.store.base import ReadTx
 from support.bearer import bearer
 from support.browsing import sign_in
 from support.component import ALICE, BOB, bare
+from support.outlines import opml
 from support.polling import atom, running_blog
 from support.web import Got, Web
 from support.website import Site
@@ -362,10 +364,6 @@ async def test_unfollow_ends_what_was_closed(web: Web) -> None:
     assert (await alice.ask("DELETE", "/following/blog")).status == 204 and await alice.follows() == []
 
 
-def opml(*outlines: str) -> bytes:
-    return f'<opml version="2.0"><head/><body>{"".join(outlines)}</body></opml>'.encode()
-
-
 async def test_list_is_followed_with_its_folders_and_only_once(web: Web, site: Site) -> None:
     """[SRC-083] [SRC-084] What was added, what was followed before, and what was refused, with reasons. No feed is
     requested, and a repetition adds nothing."""
@@ -431,7 +429,25 @@ async def test_long_list_looks_its_feeds_up_together(web: Web, monkeypatch: pyte
     document = opml(*(f'<outline xmlUrl="https://a.example/{number}"/>' for number in range(60)))
     got = (await alice.ask("POST", "/following/", document, "text/x-opml")).json
     assert (len(got["added"]), len(got["refused"])) == (3, 57)
-    assert [count for count in together if count > 1] == [50, 10]
+    assert together == [60]
+
+
+async def test_lists_with_the_same_feeds_may_be_uploaded_at_once(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SRC-084] Both are looked up before anybody has the feeds. The second person follows the nodes of the first."""
+    both, look_up = asyncio.Barrier(2), follower.AddressFollower._known
+
+    async def look_up_together(self: follower.AddressFollower, *about: Any, **options: Any) -> following.KnownFeeds:
+        answer = await look_up(self, *about, **options)
+        if len(answer.feeds) > 1:
+            await both.wait()
+        return answer
+
+    document = opml(*(f'<outline xmlUrl="https://a.example/{number}"/>' for number in range(3)))
+    people = [await person(web, jid) for jid in (ALICE, BOB)]
+    monkeypatch.setattr(follower.AddressFollower, "_known", look_up_together)
+    answers = await asyncio.gather(*(each.ask("POST", "/following/", document, "text/x-opml") for each in people))
+    assert [(len(got.json["added"]), got.json["refused"]) for got in answers] == [(3, []), (3, [])]
+    assert len(await sources(web)) == 3
 
 
 @pytest.mark.needs("bot")

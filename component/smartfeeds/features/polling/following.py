@@ -278,9 +278,9 @@ def try_again(tx: WriteTx, context: Context, request: TryAgain) -> TriedAgain:
     no feeds, NOT_ACCEPTABLE with the reason if no source may be polled now (SRC-030).
     """
     node = tx.node(request.node or "")
-    if node is None or not (_subscriptions(tx, context, node, request.actor) or _manages(tx, context, node, request)):
+    is_manager = node is not None and manages(tx, context, request.actor, node)
+    if node is None or not (is_manager or _subscriptions(tx, context, node, request.actor)):
         raise FeedError(Condition.ITEM_NOT_FOUND, "you do not follow this feed")
-    is_manager = _manages(tx, context, node, request)
     if not is_manager and not may_create(context, request.actor):
         raise FeedError(Condition.FORBIDDEN, "only the owner of the feed can try again")
     count, refusal = 0, "every feed that fills it works"
@@ -298,10 +298,6 @@ def try_again(tx: WriteTx, context: Context, request: TryAgain) -> TriedAgain:
     if not count:
         raise FeedError(Condition.NOT_ACCEPTABLE, refusal)
     return TriedAgain(count)
-
-
-def _manages(tx: ReadTx, context: Context, node: Node, request: TryAgain) -> bool:
-    return manages(tx, context, request.actor, node)
 
 
 def list_followed(tx: ReadTx, context: Context, request: ListFollowed) -> ListAnswer[FollowedFeed]:

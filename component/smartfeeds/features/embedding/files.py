@@ -6,12 +6,12 @@ hour. The address of the other files has their hash.
 
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from http import HTTPStatus
 from importlib import resources
 
 from smartfeeds.core.urls import EMBED
 from smartfeeds.features.pages.hashed_files import HashedFile, hashed_file
+from smartfeeds.features.pages.site_files import fixed_file
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.http_errors import HttpError
@@ -38,12 +38,9 @@ GET_FRAME_FILE = Operation(
 
 @cache
 def _script() -> Reply:
-    body = _read("embed.js")
     # A page that isolates itself (Cross-Origin-Embedder-Policy) loads only what permits it.
-    headers = {"Cache-Control": "public, max-age=3600", "Cross-Origin-Resource-Policy": "cross-origin"}
-    return Reply(
-        body, _JAVASCRIPT, headers={"ETag": f'"{sha256(body).hexdigest()[:16]}"', "Vary": "Accept-Encoding", **headers}
-    )
+    headers = {"Vary": "Accept-Encoding", "Cross_Origin_Resource_Policy": "cross-origin"}
+    return fixed_file(_JAVASCRIPT, _read("embed.js"), **headers)
 
 
 @cache

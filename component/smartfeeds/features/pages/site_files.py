@@ -1,7 +1,7 @@
 """The files by which browsers and search engines know the site: the manifest of the app (W3C Web App Manifest), the
 description of its search (OpenSearch 1.1), and the rules for crawlers (RFC 9309)."""
 
-import hashlib
+from hashlib import sha256
 from typing import Final
 
 from smartfeeds.core.text import attribute, cut, escape
@@ -75,7 +75,8 @@ _NOT_FOR_CRAWLERS: Final = (
 
 async def get_manifest(call: HttpCall) -> Reply:
     """The manifest."""
-    return _reply(call, MANIFEST_TYPE, dump_json(_manifest(frame_of(call))))
+    manifest = fixed_file(MANIFEST_TYPE, dump_json(_manifest(frame_of(call))))
+    return unless_known(call.header("If-None-Match"), manifest)
 
 
 async def get_opensearch(call: HttpCall) -> Reply:
@@ -93,13 +94,15 @@ async def get_opensearch(call: HttpCall) -> Reply:
         "<InputEncoding>UTF-8</InputEncoding>"
         "</OpenSearchDescription>\n"
     )
-    return _reply(call, f"{OPENSEARCH_TYPE}; charset=utf-8", text.encode(), vary="Accept-Language")
+    description = fixed_file(f"{OPENSEARCH_TYPE}; charset=utf-8", text.encode(), Vary="Accept-Language")
+    return unless_known(call.header("If-None-Match"), description)
 
 
 async def get_robots(call: HttpCall) -> Reply:
     """The rules. Crawlers read them only at the root of a host."""
     lines = ["User-agent: *", *(f"Disallow: {call.base_path}{path}" for path in _NOT_FOR_CRAWLERS)]
-    return _reply(call, "text/plain; charset=utf-8", "\n".join([*lines, ""]).encode())
+    rules = fixed_file("text/plain; charset=utf-8", "\n".join([*lines, ""]).encode())
+    return unless_known(call.header("If-None-Match"), rules)
 
 
 def _manifest(frame: Frame) -> dict[str, object]:
@@ -130,11 +133,8 @@ def _icons(frame: Frame) -> list[dict[str, str]]:
     return [drawn, *images]
 
 
-def _reply(call: HttpCall, media_type: str, body: bytes, vary: str = "") -> Reply:
-    headers = {
-        "ETag": f'"{hashlib.sha256(body).hexdigest()[:24]}"',
-        # The look of the site may change with a restart.
-        "Cache-Control": "public, max-age=3600",
-        **({"Vary": vary} if vary else {}),
-    }
-    return unless_known(call.header("If-None-Match"), Reply(body, media_type, headers=headers))
+def fixed_file(media_type: str, body: bytes, **headers: str) -> Reply:
+    """A file at a fixed address, with these `headers`, too (`Reply.with_headers`). Clients ask for a newer one after an
+    hour, because a restart may change it."""
+    tag = f'"{sha256(body).hexdigest()[:24]}"'
+    return Reply(body, media_type).with_headers(ETag=tag, Cache_Control="public, max-age=3600", **headers)

@@ -329,8 +329,8 @@ class Component:
             await self.app.router.drain()
             await self._round_trip()
         await self.app.router.drain()
-        # The bot tells authors of answers beside the delivery.
-        await asyncio.gather(*(task for task in self.app.tasks if task.get_name() == "answer news"))
+        # The bot tells people of answers, and of what waits for them, beside the delivery.
+        await asyncio.gather(*(task for task in self.app.tasks if task.get_name() in ("answer news", "notices")))
         if "presence" in FEATURE_NAMES:
             await self.app.parts.get(Presences).idle()
         await self.app.dispatcher.idle()

@@ -1,4 +1,4 @@
-"""Splits a chat message into a command and its arguments."""
+"""Splits a chat message into a command and its arguments, and writes a command as users type it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,6 +7,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from smartfeeds.core.view import PARAMETERS
+from smartfeeds.texts import Texts
 
 MAX_ARGUMENTS = 64  # arguments of one command; a message has room for many thousands
 READ_CHARACTERS = 4_096  # of the text that is split: reading a whole long message would stall the event loop
@@ -49,6 +50,12 @@ def quote(word: str) -> str:
     pairs = ((begin, end) for begin, end in _QUOTES.items() if begin not in word and end not in word)
     begin, end = next(pairs, ("", ""))
     return f"{begin}{word}{end}"
+
+
+def command_text(texts: Texts, usage: str, *words: str) -> str:
+    """Returns a command as users type it in their language. `usage` is that of the command."""
+    verb = texts.say(usage).split()[0]
+    return " ".join([verb, *map(quote, words)])
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:

@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.times import format_t
-from smartfeeds.features.bot import news
+from smartfeeds.features.bot import news, notices
 from smartfeeds.features.bot.posting import LIKE
 from support.chat import body_of, send, write
 from support.component import ALICE, BOB, CAROL, DOMAIN, Component, bare
@@ -336,9 +336,9 @@ async def test_author_who_lost_access_gets_no_news(wall: Component) -> None:
 async def test_news_have_a_rate(wall: Component) -> None:
     """A flood of answers is one message a minute for the author."""
     message_id = await question(wall)
-    for number in range(news.RATE.burst + 5):
+    for number in range(notices.RATE.burst + 5):
         await send(wall, BOB, f"Answer {number}", reply_to(message_id), id=f"a{number}")
-    assert len(await received(wall, ALICE)) == news.RATE.burst
+    assert len(await received(wall, ALICE)) == notices.RATE.burst
 
 
 async def test_news_wait_for_the_end_of_quiet_hours(wall: Component) -> None:

@@ -5,14 +5,14 @@ and as states; a crash may repeat them with the same id.
 """
 
 from smartfeeds.chat.commands import NAME_CHARACTERS, ChatReply, Offer, RefusalError, UsageError
-from smartfeeds.chat.grammar import arguments
+from smartfeeds.chat.grammar import arguments, command_text
 from smartfeeds.core.model import Node, NodeEvent
 from smartfeeds.core.text import cut
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot import rows as chat_rows
 from smartfeeds.features.bot import usages
 from smartfeeds.features.bot.chat import ChatRow
-from smartfeeds.features.bot.conversation import Conversation, command_text
+from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.render import feed_name
 from smartfeeds.service.authorization import (
     AnswerAuthorization,

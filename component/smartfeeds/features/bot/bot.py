@@ -17,7 +17,7 @@ from smartfeeds.app.feature import Host
 from smartfeeds.chat.commands import NAME_CHARACTERS, ChatReply, joined_commands
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.limits import Rate, RateLimits
+from smartfeeds.core.limits import Rate
 from smartfeeds.core.model import NO_LIMIT, Node, NodeEvent
 from smartfeeds.core.text import cut
 from smartfeeds.errors import StoreError
@@ -27,6 +27,7 @@ from smartfeeds.features.bot.chat import ChatSettings
 from smartfeeds.features.bot.commands import COMMANDS, by_word, run_command
 from smartfeeds.features.bot.conversation import Conversation, Tools
 from smartfeeds.features.bot.delivery import ChatSender, Reachability, parse_message_id
+from smartfeeds.features.bot.notices import person_limits
 from smartfeeds.features.bot.refusals import encrypted_message, unknown_command
 from smartfeeds.features.bot.render import Links
 from smartfeeds.features.bot.room_letters import OtherProcesses
@@ -44,6 +45,7 @@ from smartfeeds.features.bot.stanzas import (
     encode_decline,
     encode_message,
     encode_receipt,
+    responses_of,
 )
 from smartfeeds.service.chat_follows import KIND
 from smartfeeds.service.consumers import FIRST
@@ -53,8 +55,6 @@ from smartfeeds.texts import ENGLISH, N_, Texts, choose_language
 
 BODY_CHARACTERS = 10_000  # a longer answer is cut; no command needs that much
 BURST = 20  # messages that one person may send at once
-# The rate of a whole domain, in rates of one person: whoever runs a server can write from any number of addresses.
-DOMAIN_SHARE = 100
 # Answers to unknown words: a person makes few such mistakes, a program that answers the bot makes nothing else.
 UNKNOWN = Rate(per_s=1 / 300, burst=5)
 _FAULT = N_("That did not work, because of a fault of this service. If it happens again, tell its operator.")
@@ -86,11 +86,9 @@ class Bot:
         dispatcher.ownership.register(self)
         commands = by_word(joined_commands(COMMANDS, host.chat))
         self._tools = Tools(host, links, self.rooms, self._introduce, commands)
-        person = Rate(settings.messages_per_minute / 60, BURST)
-        domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
-        self._limits = RateLimits(per_sender=person, per_domain=domain, clock=system.monotonic)
-        unknown_domain = Rate(UNKNOWN.per_s * DOMAIN_SHARE, UNKNOWN.burst * DOMAIN_SHARE)
-        self._unknown = RateLimits(per_sender=UNKNOWN, per_domain=unknown_domain, clock=system.monotonic)
+        # Whoever runs a server can write from any number of addresses, so its domain has a rate, too.
+        self._limits = person_limits(Rate(settings.messages_per_minute / 60, BURST))
+        self._unknown = person_limits(UNKNOWN)
         self._handlers: dict[type[Request], Callable[[Any], Coroutine[Any, Any, None]]] = {
             ChatMessage: self._on_message,
             RoomInvitation: self._on_invitation,
@@ -268,7 +266,7 @@ class Bot:
         to, text = str(c.message.actor), answer.text
         if c.in_room:
             to, text = c.jid, f"{cut(c.message.actor.resource, NAME_CHARACTERS)}: {text}"
-        offers = () if c.in_room else _responses(answer)
+        offers = () if c.in_room else responses_of(answer)
         sender = self._domain if c.in_room else c.message.service
         chat = OutgoingChat(to, text[:BODY_CHARACTERS], self._new_id(), c.message.kind, c.texts.language, offers)
         self._outbox.reply(encode_message(chat, sender))
@@ -281,7 +279,7 @@ class Bot:
         row, reply = explanation
         kind: MessageKind = "groupchat" if row.room else "chat"
         language = row.settings.language or ENGLISH
-        offers = () if row.room else _responses(reply)
+        offers = () if row.room else responses_of(reply)
         chat = OutgoingChat(row.jid, reply.text, f"chat-event-{event.event_no}", kind, language, offers)
         return [encode_message(chat, self._domain)]
 
@@ -300,11 +298,6 @@ class Bot:
     def _serve(self, consumers: Iterable[Consumer]) -> None:
         for consumer in consumers:
             self._dispatcher.hurry(consumer)
-
-
-def _responses(reply: ChatReply) -> tuple[tuple[str, str], ...]:
-    """The buttons of an answer, as values and labels."""
-    return tuple((offer.command, offer.label or offer.command) for offer in reply.offers)
 
 
 def addressed_text(text: str, nick: str) -> str | None:

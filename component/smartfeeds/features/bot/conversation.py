@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from smartfeeds.app.feature import Host
 from smartfeeds.chat.commands import NAME_CHARACTERS, ChatCommand, ChatReply, Offer, RefusalError
-from smartfeeds.chat.grammar import quote
+from smartfeeds.chat.grammar import command_text, quote
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.text import cut
@@ -51,12 +51,6 @@ _ERRORS: Mapping[Condition, str] = {
 _NO_AUTHOR = N_("This room does not prove to me who you are. To publish in your name, write to me directly: {address}")
 _PEOPLE = 3  # that an answer names: enough to ask one of them, and one line
 _OTHER_ERROR = N_("That did not work.")
-
-
-def command_text(texts: Texts, usage: str, *words: str) -> str:
-    """Returns a command as users type it. `usage` is a text of `usages`."""
-    verb = texts.say(usage).split()[0]
-    return " ".join([verb, *map(quote, words)])
 
 
 @dataclass(frozen=True, slots=True)

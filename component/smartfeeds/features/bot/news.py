@@ -1,51 +1,39 @@
 """News for authors: somebody has answered an entry of theirs.
 
-The message goes to people who use the bot, at once or when their quiet hours end. It is no delivery of the feed and is
-not repeated: the answer is under the entry in any case. So a restart loses what waits, and nothing has to be stored.
+The message goes to people who use the bot (`notices`). The answer is under the entry in any case.
 """
 
-import asyncio
 from dataclasses import dataclass, replace
 from functools import partial
 
-from smartfeeds import system
 from smartfeeds.app.feature import Host
 from smartfeeds.chat.commands import ChatReply, UsageError
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.limits import Rate, RateLimits
+from smartfeeds.core.limits import Rate
 from smartfeeds.core.model import Item, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import CHAT, wants_events
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import from_canonical
-from smartfeeds.features.bot import rows
 from smartfeeds.features.bot.chat import ChatRow
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import item_message_id
 from smartfeeds.features.bot.following import OFF
+from smartfeeds.features.bot.notices import NoticeSender, find_recipient, person_limits
 from smartfeeds.features.bot.posting import LIKE
 from smartfeeds.features.bot.render import Links, render_item, title_of_item
-from smartfeeds.features.bot.schedule import due_us
-from smartfeeds.features.bot.stanzas import OutgoingChat, encode_message
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.service.context import Context, NewReply, recipient_access, refusal_of
+from smartfeeds.service.context import Context, NewReply, recipient_access
 from smartfeeds.service.replies import Answered, find_answered, linked_node
 from smartfeeds.store.base import ReadTx
-from smartfeeds.texts import ENGLISH, N_, Texts
+from smartfeeds.texts import N_, Texts
 
 ON = frozenset({"on", "an", "ein"})
 _OFF_USAGE = N_("answers off")
-# To one person: a discussion stays readable, and nobody can flood an author with answers.
-RATE = Rate(per_s=1 / 60, burst=10)
-# To all people of one domain so many times as much: a server with thousands of authors is served, and one that accepts
-# every address cannot make the service send without end.
-DOMAIN_SHARE = 100
 # Of one person: an author hears of each answer that somebody writes, and a program that answers thousands of entries
 # cannot make the service look for their authors all the time.
 ACTOR_RATE = Rate(per_s=1.0, burst=20)
 # An answer with an older date was brought from elsewhere with its discussion. The reply of a guest waits for as long.
 NEWS_S = 30 * 86_400
-# Messages that wait for the end of quiet hours. They are in memory, a few kB each; more are dropped.
-WAITING = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +53,8 @@ class AnswerNews:
     def __init__(self, host: Host, links: Links) -> None:
         self._host = host
         self._links = links
-        self._actors, self._authors = _limits(ACTOR_RATE), _limits(RATE)
-        self._waiting = 0
+        self._actors = person_limits(ACTOR_RATE)
+        self._sender = NoticeSender(host, links.domain)
 
     def tell(self, reply: NewReply) -> None:
         """Tells the authors of the entries that a new entry answers, in a task of its own."""
@@ -76,44 +64,17 @@ class AnswerNews:
     async def _tell(self, reply: NewReply) -> None:
         find = partial(find_news, reply=reply, base_url=self._links.http_base_url or None)
         for news in await self._host.service.read(find, turn=reply.actor.bare_text):
-            if self._authors.admit(news.author):
-                await self._send(news)
+            # With the id of a delivery of this item, so that the author can answer it in turn.
+            message_id = item_message_id(news.node, news.reply)
+            await self._sender.send(news.author, news.row, partial(self._write, news), message_id)
 
-    async def _send(self, news: News) -> None:
-        stanza = await asyncio.to_thread(self._stanza, news)
-        now_us = self._host.now_us()
-        due = due_us(news.row.settings, now_us, now_us)
-        if due <= now_us:
-            self._host.send(stanza)
-        elif self._waiting < WAITING:
-            self._waiting += 1
-            self._host.process.spawn(
-                partial(self._send_later, stanza, (due - now_us) / US_PER_S), "answer news after quiet hours"
-            )
-
-    async def _send_later(self, stanza: bytes, wait_s: float) -> None:
-        try:
-            await self._host.process.sleep(wait_s)
-            self._host.send(stanza)
-        finally:
-            self._waiting -= 1
-
-    def _stanza(self, news: News) -> bytes:
-        texts = Texts(news.row.settings.language or ENGLISH)
+    def _write(self, news: News, texts: Texts) -> ChatReply:
         lines = [
             texts.say("An answer to your entry “{title}”:", title=title_of_item(news.answered)),
             render_item(texts, self._links, news.node, news.reply),
             texts.say("To hear of no more answers, write: {command}", command=texts.say(_OFF_USAGE)),
         ]
-        # With the id of a delivery of this item, so that the author can answer it in turn.
-        message_id = item_message_id(news.node, news.reply)
-        chat = OutgoingChat(news.row.jid, "\n".join(lines), message_id, "chat", texts.language)
-        return encode_message(chat, self._links.domain)
-
-
-def _limits(person: Rate) -> RateLimits:
-    domain = Rate(person.per_s * DOMAIN_SHARE, person.burst * DOMAIN_SHARE)
-    return RateLimits(per_sender=person, per_domain=domain, clock=system.monotonic)
+        return ChatReply("\n".join(lines))
 
 
 def find_news(tx: ReadTx, context: Context, *, reply: NewReply, base_url: str | None) -> list[News]:
@@ -149,8 +110,8 @@ def _news_of(tx: ReadTx, context: Context, answered: Answered, answer: Answered,
     author = parse_jid(item.publisher)
     if author is None or not author.local or author.bare == actor.bare:
         return None
-    row = rows.chat(tx, author.bare_text)
-    if row is None or row.room or not row.settings.answers or refusal_of(tx, context.policy, author) is not None:
+    row = find_recipient(tx, context, author)
+    if row is None or not row.settings.answers:
         return None
     accesses = [recipient_access(tx, context, each, author.bare) for each in (node, place)]
     if any(access.reading_error is not None for access in accesses):

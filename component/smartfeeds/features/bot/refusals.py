@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from smartfeeds.chat.commands import NAME_CHARACTERS, ChatCommand, ChatReply, CommandRights, Offer
-from smartfeeds.chat.grammar import split_command, take
+from smartfeeds.chat.grammar import command_text, split_command, take
 from smartfeeds.core.model import Node
 from smartfeeds.core.nearest import nearest, similarity
 from smartfeeds.core.page import ResultSetRequest
@@ -16,7 +16,7 @@ from smartfeeds.core.text import cut
 from smartfeeds.core.web_address import read_address
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot import posting, usages
-from smartfeeds.features.bot.conversation import Conversation, command_text
+from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.reading import SEARCHED, closed_text
 from smartfeeds.service.requests import GetNodeInfo, GetNodes, NodeInfo, NodeList
 from smartfeeds.texts import ENGLISH

@@ -5,6 +5,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.features.bot.bot import Bot
 from smartfeeds.features.bot.delivery import is_message_id
 from smartfeeds.features.bot.news import AnswerNews
+from smartfeeds.features.bot.notices import notices_of
 from smartfeeds.features.bot.render import Links
 from smartfeeds.features.bot.settings import BotSettings
 from smartfeeds.features.bot.stanzas import (
@@ -72,7 +73,7 @@ def run_bot(host: Host) -> Running:
     bot = Bot(settings, links, host)
     host.changes.listen_to_replies(AnswerNews(host, links).tell)
     return Running(
-        parts=(bot,),
+        parts=(bot, notices_of(host, links.domain)),
         start=bot.start,
         online=bot.rooms.reset,
         resume=bot.resume,

@@ -8,6 +8,7 @@ stanzas mean.
 from dataclasses import dataclass
 from typing import Literal
 
+from smartfeeds.chat.commands import ChatReply
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.text import FORBIDDEN, attribute, cut, escape
 from smartfeeds.service.requests import Request
@@ -303,6 +304,11 @@ class OutgoingChat:
     responses: tuple[tuple[str, str], ...] = ()
     answers: str = ""
     quoted: int = 0
+
+
+def responses_of(reply: ChatReply) -> tuple[tuple[str, str], ...]:
+    """Returns the buttons of an answer, as values and labels."""
+    return tuple((offer.command, offer.label or offer.command) for offer in reply.offers)
 
 
 def encode_message(message: OutgoingChat, sender: str) -> bytes:

@@ -47,6 +47,7 @@ def policy_of(settings: Settings) -> Policy:
         subscriptions_per_domain=limits.subscriptions_per_domain,
         nodes_per_domain=limits.nodes_per_domain,
         restarts=settings.run.restarts,
+        base_url=settings.http.base_url if settings.http.listen else "",
         contacts_per_jid=limits.contacts_per_jid,
         contacts_per_domain=limits.contacts_per_domain,
         files_bytes_per_jid=limits.files_bytes_per_jid,

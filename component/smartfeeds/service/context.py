@@ -39,8 +39,8 @@ class Policy:
 
     `creators`, `contacts` and `admins` hold addresses, the first two also domains or `*`. `hides_closed`: a whitelist
     node does not exist for those who are not on its list. `restarts`: a process manager
-    starts the service again when it exits for a restart. `of_features` are the settings of features, by their type
-    (`find`).
+    starts the service again when it exits for a restart. `base_url` is the address of the site over HTTP, "" if the
+    operator has set none. `of_features` are the settings of features, by their type (`find`).
     """
 
     domain: str
@@ -62,6 +62,7 @@ class Policy:
     subscriptions_per_domain: int = 1_000_000
     nodes_per_domain: int = 1_000_000
     restarts: bool = False
+    base_url: str = ""
     contacts_per_jid: int = 100
     contacts_per_domain: int = 100_000
     files_bytes_per_jid: int = 268_435_456

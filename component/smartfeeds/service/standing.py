@@ -21,11 +21,13 @@ class GetStanding(Request):
 
 @dataclass(frozen=True, slots=True)
 class Standing(Answer):
-    """The administrative rights of a user: over the service, nodes that it owns, new nodes. `restarts`: a process
-    manager starts the service again after a restart command."""
+    """The administrative rights of a user: over the service, nodes that it owns, new nodes. `publisher`: it owns a node
+    or was appointed to publish in one. `restarts`: a process manager starts the service again after a restart
+    command."""
 
     admin: bool
     owner: bool
+    publisher: bool
     creator: bool
     restarts: bool
 
@@ -36,6 +38,7 @@ class Audience(Enum):
     EVERYBODY = "everybody"
     CREATORS = "users who may create nodes"
     OWNERS = "owners of a node"
+    PUBLISHERS = "owners and publishers of a node"
     ADMINS = "admins of the service"
     RESTARTERS = "admins of a service that a process manager restarts"
 
@@ -45,6 +48,7 @@ class Audience(Enum):
             Audience.EVERYBODY: True,
             Audience.CREATORS: standing.creator,
             Audience.OWNERS: standing.admin or standing.owner,
+            Audience.PUBLISHERS: standing.admin or standing.publisher,
             Audience.ADMINS: standing.admin,
             Audience.RESTARTERS: standing.admin and standing.restarts,
         }[self]
@@ -54,8 +58,9 @@ def get_standing(tx: ReadTx, context: Context, request: GetStanding) -> Standing
     """Returns the administrative rights of the actor."""
     bare = request.actor.bare_text
     owner = bool(tx.affiliations_of(bare, KeyRange(1), kind=Affiliation.OWNER))
+    publisher = owner or bool(tx.affiliations_of(bare, KeyRange(1), kind=Affiliation.PUBLISHER))
     creator = may_create(context, request.actor)
-    return Standing(is_admin(context.policy, request.actor), owner, creator, context.policy.restarts)
+    return Standing(is_admin(context.policy, request.actor), owner, publisher, creator, context.policy.restarts)
 
 
 def check_admin(policy: Policy, actor: Jid) -> None:

@@ -118,11 +118,12 @@ def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscr
         return
     if _count_message(tx, context, governor, STATE, subscription):
         for jid, _ in tx.affiliations(governor.node_no, kind=Affiliation.OWNER):
-            if jid == governor.creator or _is_subscriber(tx, context, governor, jid):
+            if jid == governor.creator or is_subscriber(tx, context, governor, jid):
                 tell(tx, context, node, subscription, jid)
 
 
-def _is_subscriber(tx: ReadTx, context: Context, node: Node, bare: str) -> bool:
+def is_subscriber(tx: ReadTx, context: Context, node: Node, bare: str) -> bool:
+    """Whether a user follows a node, with any address."""
     subscriptions = tx.subscriptions_on(node.node_no, bare, now_us=context.now_us)
     return any(subscription.state is SubscriptionState.SUBSCRIBED for subscription in subscriptions)
 

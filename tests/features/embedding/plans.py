@@ -11,6 +11,7 @@ def read(tx: ReadTx) -> None:
     rows.reply(tx, "r")
     rows.waiting(tx, 1)
     rows.waiting_count(tx, 1)
+    rows.waiting_times(tx, 1)
     rows.ended(tx, 50, 10)
 
 

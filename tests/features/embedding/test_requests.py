@@ -1,6 +1,7 @@
 """The queue of the replies of guests: who sends, sees and decides, its bounds, and that each is published once."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,7 @@ from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.service.answers import ask
 from smartfeeds.service.requests import GetItem, ItemShown, Retract
 from support.world import ALICE, BOB, OWNER, SERVICE, World, jid
+from support.world import entry as entry_xml
 
 DAVE = "dave@example.org"
 EVERY = QueuePlace(10**18, "")  # behind each reply
@@ -83,6 +85,19 @@ async def test_reply_is_published_when_its_owner_approves_it(queue: World) -> No
     assert (shown.title.value, shown.content and shown.content.value) == ("Good", "<b>morning</b>")
     assert [reply.ref for reply in shown.replies_to] == ["tag:blog.example:1"]
     assert await waiting(queue) == []
+
+
+@pytest.mark.parametrize("base_url", ["https://feeds.example.org", ""])
+async def test_program_publishes_a_reply_to_a_page_here_under_its_entry(queue: World, base_url: str) -> None:
+    """Programs and commands know no site: the address that the operator has set is that of the pages."""
+    queue.service.policy = replace(queue.service.policy, base_url=base_url)
+    atom_id, page = "tag:blog.example,2026:q", "https://feeds.example.org/entries/comments/q"
+    await queue.publish("q", entry_xml(title="Q", inner=f"<id>{atom_id}</id>"), node="comments")
+    await send(queue, "1", target=page)
+    await settle(queue, approve=("1",))
+
+    shown = await entry(queue, "1")
+    assert [(reply.ref, reply.href) for reply in shown.replies_to] == [(atom_id if base_url else page, page)]
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,24 @@ async def test_consumers_are_retried_by_admins_only(administered: World, who: st
 @pytest.mark.parametrize(
     ("who", "standing"),
     [
-        (OWNER, Standing(admin=False, owner=True, creator=True, restarts=False)),
-        (ALICE, Standing(admin=False, owner=False, creator=False, restarts=False)),
-        (BOB, Standing(admin=True, owner=False, creator=True, restarts=False)),
+        (OWNER, Standing(admin=False, owner=True, publisher=True, creator=True, restarts=False)),
+        (ALICE, Standing(admin=False, owner=False, publisher=False, creator=False, restarts=False)),
+        (BOB, Standing(admin=True, owner=False, publisher=False, creator=True, restarts=False)),
     ],
 )
 async def test_standing_says_what_a_user_administers(administered: World, who: str, standing: Standing) -> None:
     assert await administered.service.handle(GetStanding(jid(who), SERVICE)) == standing
+
+
+@pytest.mark.parametrize(
+    ("affiliation", "is_publisher"), [("publisher", True), ("publish-only", False), ("member", False)]
+)
+async def test_publisher_of_a_node_has_a_standing_of_its_own(
+    administered: World, affiliation: str, is_publisher: bool
+) -> None:
+    await administered.affiliate(ALICE, affiliation)
+    standing = Standing(admin=False, owner=False, publisher=is_publisher, creator=False, restarts=False)
+    assert await administered.service.handle(GetStanding(jid(ALICE), SERVICE)) == standing
 
 
 async def test_managed_nodes_are_all_of_an_admin_and_the_own_of_an_owner(administered: World) -> None:

@@ -570,7 +570,7 @@ async def test_discovery_lists_the_commands() -> None:
     disco = Disco(ServiceInfo(SERVICE), XmppSide(commands=tuple(TABLE.values())))
 
     async def handle(_request: r.Request) -> Standing:
-        return Standing(admin=False, owner=False, creator=False, restarts=False)
+        return Standing(admin=False, owner=False, publisher=False, creator=False, restarts=False)
 
     sessions = CommandSessions(key=b"key", now_us=lambda: 0, new_id=lambda: "fresh")
     secret = replace(TIME, node="urn:test:secret", audience=Audience.ADMINS)

@@ -44,8 +44,7 @@ def find_recipient(tx: ReadTx, context: Context, person: Jid) -> ChatRow | None:
 
 def find_recipients(tx: ReadTx, context: Context, people: Iterable[Jid]) -> list[tuple[Jid, ChatRow]]:
     """Those of some people who use the bot, with their settings."""
-    found = ((person, find_recipient(tx, context, person)) for person in people)
-    return [(person, row) for person, row in found if row is not None]
+    return [(person, row) for person in people if (row := find_recipient(tx, context, person)) is not None]
 
 
 class NoticeSender:

@@ -17,9 +17,11 @@ def _store() -> StoreSide:
 
 
 def _service() -> ServiceSide:
+    from smartfeeds.features.embedding.adhoc import XMPP
+    from smartfeeds.features.embedding.chat import CHAT
     from smartfeeds.features.embedding.resources import MODERATION
 
-    return ServiceSide(resources=(MODERATION,))
+    return ServiceSide(xmpp=XMPP, chat=CHAT, resources=(MODERATION,))
 
 
 def _row_readers() -> "tuple[RowReader, ...]":

@@ -9,14 +9,14 @@ import hmac
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
 from smartfeeds.core.ip_addresses import network_of
 from smartfeeds.core.limits import Rate, TokenBuckets
-from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.text import cut, is_xml_text
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
@@ -27,7 +27,9 @@ from smartfeeds.texts import N_
 
 MAX_NAME, MAX_TEXT = 60, 5_000  # characters
 MAX_TARGET_BYTES = 2_048
+QUOTED_CHARACTERS = 1_000  # of a reply in a message or a form; the page has all of it
 MOST_WAITING = 200  # replies of a feed
+SILENCE_S = 86_400  # those who decide hear of a queue once in this time
 WAITING_DAYS = 30
 # Nobody reads, writes and sends a form in less time. A page may stay open for a day.
 LEAST_AGE_S, MOST_AGE_S = 3, 86_400
@@ -97,6 +99,19 @@ class GuestReply:
         return f"guest-{self.reply_id}"
 
 
+def is_news(times_us: Iterable[int], now_us: int) -> bool:
+    """Whether those who decide hear of a new reply. `times_us` are those of the replies that wait, oldest first.
+
+    They hear of the first one, and then of the first one after `SILENCE_S`. Which of them these were follows from the
+    times, so nothing is stored about it, and guests alone cause one message a day.
+    """
+    told_us: int | None = None
+    for time_us in times_us:
+        if told_us is None or time_us - told_us >= SILENCE_S * US_PER_S:
+            told_us = time_us
+    return told_us is None or now_us - told_us >= SILENCE_S * US_PER_S
+
+
 def clean_name(text: str) -> str:
     """Returns a name on one line, without characters that are invisible or turn the direction of text. Raises
     FeedError(BAD_REQUEST)."""
@@ -132,6 +147,12 @@ def reference_of(reply: GuestReply) -> ReplyReference | None:
     """Returns what a reply answers, None if it is a comment on no entry."""
     address = reply.target if _WEB.fullmatch(reply.target) else ""
     return ReplyReference(reply.target, address) if reply.target else None
+
+
+def quotation_of(reply: GuestReply, characters: int = QUOTED_CHARACTERS) -> str:
+    """Returns name and text of a reply for chat: one line behind a mark, shortened to a length. So it cannot look like
+    words of the service, like a command, or like a second reply."""
+    return f"> {cut(' '.join(f'{reply.name}: {reply.text}'.split()), characters)}"
 
 
 def entry_of(reply: GuestReply, answered: ReplyReference | None = None) -> Element:

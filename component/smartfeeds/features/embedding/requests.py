@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.access import Access
-from smartfeeds.core.jid import ANONYMOUS
-from smartfeeds.core.model import Node
+from smartfeeds.core.jid import ANONYMOUS, Jid, parse_jid
+from smartfeeds.core.model import Affiliation, KeyRange, Node
 from smartfeeds.core.options import GUESTS_WITH_APPROVAL, NodeKind
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.urls import GUESTS, feed_path
 from smartfeeds.core.view import BARE
 from smartfeeds.delivery.sweeps import Sweep
 from smartfeeds.errors import Condition, FeedError
@@ -28,6 +29,7 @@ from smartfeeds.features.embedding.guests import (
     clean_name,
     clean_text,
     entry_of,
+    is_news,
     reference_of,
 )
 from smartfeeds.formats.entry import ReplyReference
@@ -36,13 +38,15 @@ from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.personal import MENTION, PersonalTable
 from smartfeeds.service.publishing import publish
 from smartfeeds.service.replies import Answered, find_named, reference_to
-from smartfeeds.service.requests import Answer, EmptyResult, NodeRequest, Publish
+from smartfeeds.service.requests import Answer, NodeRequest, Publish
 from smartfeeds.service.steps import MoreSteps, WriteStep
+from smartfeeds.service.subscription_states import is_subscriber
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.texts import N_
 
 MOST_DECIDED = 50  # replies that one transaction publishes or refuses: other writes wait meanwhile
+MOST_TOLD = 100  # owners and publishers of a feed, of whom those who follow it hear of its queue: each is looked up
 STEP = 500  # replies that one transaction removes
 
 
@@ -54,6 +58,25 @@ class SubmitReply(NodeRequest):
     name: str
     text: str
     target: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueNews:
+    """News of a queue: its newest reply, and how many wait. `people` are those who hear of it, `page` is the address of
+    the page on which they decide, "" without one."""
+
+    node: Node
+    reply: GuestReply
+    count: int
+    people: tuple[Jid, ...]
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStored(Answer):
+    """A reply is in the queue. `news` is None if those who decide have heard of the queue."""
+
+    news: QueueNews | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +114,7 @@ class ReplyList(Answer):
 class DecideReplies(NodeRequest):
     """Publishes replies, and refuses others. `refuse_to` is the place of the last reply that the actor has seen, and
     refuses every other one up to it: a reply that came meanwhile waits until somebody has read it. `base_url` is that
-    of the site, "" for that of programs."""
+    of the site, "" for the one that the operator has set."""
 
     approve: tuple[str, ...] = ()
     refuse: tuple[str, ...] = ()
@@ -107,7 +130,7 @@ class RepliesDecided(Answer):
     refused: int
 
 
-def submit(tx: WriteTx, context: Context, request: SubmitReply) -> EmptyResult:
+def submit(tx: WriteTx, context: Context, request: SubmitReply) -> ReplyStored:
     """Stores a reply. Raises FeedError."""
     located = _located(tx, context, request)
     located.check_read()
@@ -118,14 +141,32 @@ def submit(tx: WriteTx, context: Context, request: SubmitReply) -> EmptyResult:
     name, text = clean_name(request.name), clean_text(request.text)
     node = lock_located(tx, located)
     if rows.reply(tx, request.reply_id) is not None:
-        return EmptyResult()
-    if rows.waiting_count(tx, node.node_no) >= MOST_WAITING:
+        return ReplyStored()
+    times_us = rows.waiting_times(tx, node.node_no)
+    if len(times_us) >= MOST_WAITING:
         raise FeedError(Condition.BUSY, N_("Too many replies wait for approval here. Try again on another day."))
     expires_us = context.now_us + WAITING_DAYS * 86_400 * US_PER_S
     texts = (name, text, request.target)
-    state = ReplyState.WAITING
-    rows.put(tx, GuestReply(request.reply_id, node.node_no, state, *texts, context.now_us, expires_us))
-    return EmptyResult()
+    reply = GuestReply(request.reply_id, node.node_no, ReplyState.WAITING, *texts, context.now_us, expires_us)
+    rows.put(tx, reply)
+    if not is_news(times_us, context.now_us):
+        return ReplyStored()
+    base_url = context.policy.base_url
+    page = f"{base_url}{feed_path(node.name, folder=GUESTS)}" if base_url else ""
+    return ReplyStored(QueueNews(node, reply, len(times_us) + 1, _people(tx, context, node), page))
+
+
+def _people(tx: ReadTx, context: Context, node: Node) -> tuple[Jid, ...]:
+    """Those who hear of the queue of a node: of those who may decide its creator, and everybody who follows it.
+
+    An owner can appoint any JID, and be the guest, too. That must not bring the words of the guest to a person who did
+    not choose the feed (as with `notify_sub`).
+    """
+    kinds = (Affiliation.OWNER, Affiliation.PUBLISHER)
+    first: KeyRange[str] = KeyRange(MOST_TOLD)
+    appointed = [jid for kind in kinds for jid, _ in tx.affiliations(node.node_no, first, kind=kind)][:MOST_TOLD]
+    people = (jid for jid in appointed if jid == node.creator or is_subscriber(tx, context, node, jid))
+    return tuple(filter(None, map(parse_jid, people)))
 
 
 def takes_guests(node: Node) -> bool:
@@ -169,7 +210,8 @@ def decide(tx: WriteTx, context: Context, request: DecideReplies) -> RepliesDeci
     ]
     for reply in filter(None, approved):
         # With the rights of the guest, who chose what the answer names.
-        answered = reference_to(tx, context, ANONYMOUS, node, reply.target, request.base_url)
+        base_url = request.base_url or context.policy.base_url
+        answered = reference_to(tx, context, ANONYMOUS, node, reply.target, base_url)
         draft = draft_of(entry_of(reply, answered))
         publish(tx, context, Publish(request.actor, request.service, node.name, reply.item_id, draft, may_create=False))
     if request.refuse_to is not None:

@@ -14,7 +14,6 @@ from smartfeeds.service.resources import (
     Column,
     Fields,
     ListAnswer,
-    ListCommand,
     Resource,
 )
 
@@ -50,7 +49,6 @@ MODERATION: Resource[GuestReply] = Resource(
     empty="No reply of a guest waits.",
     read=_read,
     of_node=True,
-    command=ListCommand("list-guest-replies", "List the replies of guests that wait", ("name", "text", "created")),
     summary="The replies of guests that wait for approval",
     actions=(
         Action(

@@ -35,6 +35,11 @@ def waiting_count(tx: ReadTx, node_no: int) -> int:
     return 0 if row is None else int(row[0])
 
 
+def waiting_times(tx: ReadTx, node_no: int) -> list[int]:
+    """Returns the times of the replies to a node that wait, oldest first. Their number is bounded."""
+    return [int(row[0]) for row in tx.db.rows(f"SELECT created_us FROM guest_reply {_WAITING} ORDER BY 1", (node_no,))]
+
+
 def ended(tx: ReadTx, now_us: int, limit: int) -> list[str]:
     """Returns the ids of the first replies whose time is over."""
     rows = tx.db.rows(

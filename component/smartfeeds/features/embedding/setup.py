@@ -1,11 +1,15 @@
-"""The running parts: the key of the forms of guests, the rates of their addresses, and the removal of old replies."""
+"""The running parts: the key of the forms of guests, the rates of their addresses, the news of their replies, and the
+removal of old ones."""
 
 import hmac
 from functools import partial
 
 from smartfeeds.app.feature import Host, Running
+from smartfeeds.chat.notices import ChatNotices
+from smartfeeds.features.embedding.chat import write_news
 from smartfeeds.features.embedding.guests import GuestForms, GuestLimits
-from smartfeeds.features.embedding.requests import SWEEP
+from smartfeeds.features.embedding.requests import SWEEP, ReplyStored, SubmitReply
+from smartfeeds.service.answers import ask
 from smartfeeds.xmpp.command_sessions import session_key
 
 
@@ -19,4 +23,14 @@ def run_embedding(host: Host) -> Running:
     from smartfeeds.features.embedding.moderation import reply_queue
 
     queue = reply_queue(host.handle, component.jid)
-    return Running(parts=(GuestForms(key, host.now_us), GuestLimits(host.now_us), queue), duties=duties)
+
+    async def submit(request: SubmitReply) -> ReplyStored:
+        """Stores a reply. Those who decide hear of it if they use chat. Raises FeedError, StoreError."""
+        answer = await ask(host.service.handle, request, ReplyStored)
+        notices = host.parts.find(ChatNotices)  # when all features run
+        if answer.news is not None and notices is not None:
+            notices.send(answer.news.people, partial(write_news, answer.news))
+        return answer
+
+    parts = (GuestForms(key, host.now_us), GuestLimits(host.now_us), queue)
+    return Running(parts=parts, duties=duties, handlers={SubmitReply: submit})

@@ -11,7 +11,7 @@ from smartfeeds.chat.commands import ChatReply, UsageError
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.limits import Rate
 from smartfeeds.core.model import Item, Node, Subscription, SubscriptionState
-from smartfeeds.core.suboptions import CHAT, wants_events
+from smartfeeds.core.suboptions import CHAT
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import from_canonical
 from smartfeeds.features.bot.chat import ChatRow
@@ -62,8 +62,7 @@ class AnswerNews:
             self._host.process.spawn(partial(self._tell, reply), "answer news")
 
     async def _tell(self, reply: NewReply) -> None:
-        find = partial(find_news, reply=reply, base_url=self._links.http_base_url or None)
-        for news in await self._host.service.read(find, turn=reply.actor.bare_text):
+        for news in await self._host.service.read(partial(find_news, reply=reply), turn=reply.actor.bare_text):
             # With the id of a delivery of this item, so that the author can answer it in turn.
             message_id = item_message_id(news.node, news.reply)
             await self._sender.send(news.author, news.row, partial(self._write, news), message_id)
@@ -77,9 +76,8 @@ class AnswerNews:
         return ChatReply("\n".join(lines))
 
 
-def find_news(tx: ReadTx, context: Context, *, reply: NewReply, base_url: str | None) -> list[News]:
-    """The news of an answer, one for each author who gets any. `base_url` is that of the site over HTTP, None if the
-    operator has set none: then the site has the host of each request."""
+def find_news(tx: ReadTx, context: Context, *, reply: NewReply) -> list[News]:
+    """The news of an answer, one for each author who gets any."""
     place = tx.node(reply.node)
     answer = None if place is None else tx.item(place.node_no, reply.item_id)
     if place is None or answer is None or answer.deleted or answer.damaged:
@@ -87,6 +85,8 @@ def find_news(tx: ReadTx, context: Context, *, reply: NewReply, base_url: str | 
     entry = read_entry(answer)
     if entry.title.plain == LIKE or context.now_us - entry.issued_us > NEWS_S * US_PER_S:
         return []
+    # Without a public address that the operator has set, the site has the host of each request.
+    base_url = context.policy.base_url or None
     answered = find_answered(tx, context, reply.actor, [(place, answer)], base_url)
     candidates = (_news_of(tx, context, each, Answered(place, answer), reply.actor) for each in answered.values())
     return list({news.author: news for news in candidates if news is not None}.values())
@@ -97,8 +97,8 @@ def _news_of(tx: ReadTx, context: Context, answered: Answered, answer: Answered,
 
     The answer must be in the feed of the entry, or in the feed that the entry names for its comments. The author must
     use the bot, want such messages, and be able to read the answer. An author to whom the whole feed of the answer is
-    sent, by chat or to a client, gets it anyway. One who reads the feed on a page only does not, nor perhaps one who
-    follows a part of it.
+    sent by chat gets it anyway. One who follows a part of it, or with a client, may not: clients that do not show feeds
+    are subscribed, too, and programs that ended long ago.
     """
     (node, item), (place, reply) = answered, answer
     if item.deleted:
@@ -114,7 +114,7 @@ def _news_of(tx: ReadTx, context: Context, answered: Answered, answer: Answered,
     if row is None or not row.settings.answers:
         return None
     accesses = [recipient_access(tx, context, each, author.bare) for each in (node, place)]
-    if any(access.reading_error is not None for access in accesses):
+    if not all(access.may_read for access in accesses):
         return None
     subscriptions = tx.subscriptions_on(place.node_no, author.bare_text, now_us=context.now_us)
     if any(_brings_all(subscription) for subscription in subscriptions):
@@ -123,10 +123,9 @@ def _news_of(tx: ReadTx, context: Context, answered: Answered, answer: Answered,
 
 
 def _brings_all(subscription: Subscription) -> bool:
-    """Whether every new item of the feed is sent to the subscriber."""
-    if subscription.state is not SubscriptionState.SUBSCRIBED or from_canonical(subscription.view).filtered:
-        return False
-    return CHAT in subscription.options or wants_events(subscription.options)
+    """Whether every new item of the feed is sent by chat."""
+    is_approved = subscription.state is SubscriptionState.SUBSCRIBED
+    return is_approved and CHAT in subscription.options and not from_canonical(subscription.view).filtered
 
 
 async def answers(c: Conversation, rest: str) -> ChatReply:

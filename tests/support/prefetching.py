@@ -1,14 +1,15 @@
 """A prefetcher over a world and a web server on this machine, with the clock of the world."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 
 from aiohttp import web
 
+from smartfeeds.core.ip_addresses import Network
 from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.features.polling import rows as source_rows
@@ -19,12 +20,13 @@ from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.enclosure import Enclosure, FileArrival
 from smartfeeds.features.prefetch.enclosure_files import EnclosureFolder
-from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS
+from smartfeeds.features.prefetch.enclosure_load import DOWNLOAD_LIMITS, LOAD_LIMITS, LoadClients
 from smartfeeds.features.prefetch.enclosures import ask_for
 from smartfeeds.features.prefetch.prefetcher import Prefetcher
 from smartfeeds.features.prefetch.settings import PrefetchSettings
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.clients import Fetcher
+from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.telemetry import REGISTRY
 from support.documents import at_once
@@ -73,7 +75,7 @@ class Prefetching:
     site: Site
     poller: Poller
     folder: EnclosureFolder
-    client: Fetcher
+    clients: LoadClients
     settings: PrefetchSettings
     chance: float = 0.0
     free: float = 1.0
@@ -90,7 +92,7 @@ class Prefetching:
             self.world.clock.move(seconds)
 
         tools = SourceTools(self.world.clock, sleep, lambda: self.chance)
-        return Prefetcher(self.world.service, self.client, self.folder, self.settings, tools)
+        return Prefetcher(self.world.service, self.clients, self.folder, self.settings, tools)
 
     def change_settings(self, **changes: object) -> None:
         """Other settings, after a restart."""
@@ -99,13 +101,15 @@ class Prefetching:
         self.prefetcher = self.new_prefetcher()
 
     async def add(
-        self, *episodes: str | tuple[str, str], node: str = NODE, path: str = FEED, **options: object
+        self, *episodes: str | tuple[str, str], node: str = NODE, path: str = FEED, owner: str = "", **options: object
     ) -> Source:
-        """Adds a source with these episodes, and polls it. All of them are loaded."""
-        settings = {name: options.pop(name) for name in list(options) if name.startswith("prefetch")}
+        """Adds a source with these episodes, and polls it. All of them are loaded. `options` are settings of the
+        source, and those of `podcast`."""
+        known = {each.name for each in fields(SourceSettings)}
+        settings = {name: options.pop(name) for name in list(options) if name in known}
         settings = {"prefetch": True, "prefetch_first": 100, "every_s": 3_600} | settings
         self.site.pages[path] = podcast(*episodes, **options)  # type: ignore[arg-type]
-        source = new_source(node, self.site.url(path), self.world.clock(), SourceSettings(**settings))  # type: ignore[arg-type]
+        source = new_source(node, self.site.url(path), self.world.clock(), SourceSettings(**settings), owner=owner)  # type: ignore[arg-type]
         source = await self.world.service.write(lambda tx, context: add_source(tx, context, source))
         await self.poll(source)
         return source
@@ -177,8 +181,10 @@ class Prefetching:
 
 @asynccontextmanager
 async def running_prefetching(world: World, site: Site, path: Path, **options: object) -> AsyncIterator[Prefetching]:
-    """A prefetcher that a test drives. `options` are settings, or `limits` of the client."""
-    limits = options.pop("limits", replace(DOWNLOAD_LIMITS, allowed=EVERYWHERE))
+    """A prefetcher that a test drives. `options` are settings, `limits` of its clients, or the `networks` of each of
+    them. By default nothing is refused."""
+    limits: FetchLimits = options.pop("limits", DOWNLOAD_LIMITS)  # type: ignore[assignment]
+    networks: Sequence[Sequence[Network]] = options.pop("networks", (EVERYWHERE,) * 3)  # type: ignore[assignment]
     settings = changed(SETTINGS, options)
     world.service.policy = replace(world.service.policy, of_features=(settings,))
 
@@ -191,15 +197,20 @@ async def running_prefetching(world: World, site: Site, path: Path, **options: o
     resolver = Names("127.0.0.1")
     limiter = HostLimiter(LOAD_LIMITS, clock=clock_s, sleep=sleep)
     async with (
-        Fetcher(limits, limiter=limiter, resolver=resolver, clock=clock_s) as client,  # type: ignore[arg-type]
+        AsyncExitStack() as stack,
         Fetcher(replace(DOWNLOAD_LIMITS, allowed=EVERYWHERE), resolver=resolver, clock=clock_s) as polls,
     ):
         poller = Poller(
             world.service, PollClients(polls, polls, polls), SourceTools(world.clock, sleep, lambda: 0.5, aside=at_once)
         )
+        loaders = [
+            Fetcher(replace(limits, allowed=tuple(each)), limiter=limiter, resolver=resolver, clock=clock_s)
+            for each in networks
+        ]
+        clients = LoadClients(*[await stack.enter_async_context(loader) for loader in loaders])
         made: list[Prefetching] = []
         folder = EnclosureFolder(path, lambda _path: SimpleNamespace(total=1_000, free=int(1_000 * made[0].free)))
-        made.append(Prefetching(world, site, poller, folder, client, settings))
+        made.append(Prefetching(world, site, poller, folder, clients, settings))
         yield made[0]
         await made[0].prefetcher.settle()
 

@@ -112,14 +112,14 @@ class Names(AbstractResolver):
 
 
 @asynccontextmanager
-async def running_site() -> AsyncIterator[Site]:
-    """A server that listens on a free port of 127.0.0.1."""
+async def running_site(address: str = "127.0.0.1") -> AsyncIterator[Site]:
+    """A server that listens on a free port of an address of this machine."""
     site = Site()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", site.answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
     await runner.setup()
-    listening = web.TCPSite(runner, "127.0.0.1", 0)
+    listening = web.TCPSite(runner, address, 0)
     await listening.start()
     site.port = runner.addresses[0][1]
     yield site

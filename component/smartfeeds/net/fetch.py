@@ -55,6 +55,11 @@ class FetchError(SmartfeedsError):
         self.is_refused = is_refused
         self.hops: tuple[Hop, ...] = ()
 
+    @property
+    def is_refused_at_first(self) -> bool:
+        """Whether the client may not reach the network of the address itself, and not only that of a redirect."""
+        return self.is_refused and len(self.hops) == 1
+
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:

@@ -11,8 +11,10 @@ from structlog.testing import capture_logs
 from smartfeeds.app.config import load, settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.documents.ess import write_ess
 from smartfeeds.features.nno.settings import NnoSettings
 from support.waiting import until, wait_for
+from support.website import BUILD_S, US
 
 ROOT = Path(__file__).parents[3]
 HEAD = '[component]\njid = "feeds.example.org"\nsecret = "hush"\n'
@@ -140,3 +142,20 @@ async def test_service_fills_the_node(site, tmp_path, section, allowed):
     assert node is not None and node.total == 1
     assert node.creator == "feeds.example.org"
     assert site.asked_for("a.ess") == ["/a.ess"]
+
+
+@pytest.mark.parametrize(("section", "is_read"), [({}, False), ({"allow_private": True}, True)])
+async def test_feeds_at_other_hosts_are_in_no_private_network(site, tmp_path, section, is_read):
+    """The author of the ESS file names them. A name such as localhost leads into a private network."""
+    app = App(settings(site, tmp_path, section, {"sources": {"allowed_networks": ["127.0.0.0/8"]}}))
+    site.pages["/a.ess"] = write_ess(site.url("/a.xml", "localhost"), [("one", (BUILD_S - 60) * US)], BUILD_S * US).data
+    with capture_logs() as logs:
+        await app.start()
+        try:
+            await until(lambda: any(log["event"] == "nno_round_done" for log in logs), "the round of the nno list")
+        finally:
+            await app.stop()
+
+    assert sorted(site.paths) == ["/a.ess", *(["/a.xml"] if is_read else [])]
+    reasons = [log["reason"] for log in logs if log["event"] == "nno_source_failed"]
+    assert is_read or "its address is not public" in reasons[0]

@@ -1,24 +1,33 @@
 """Images of entries, which the service loads and caches."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from html import escape
 from urllib.parse import quote, urlsplit
 
 import pytest
+from aiohttp import web as aioweb
 from aiohttp.test_utils import make_mocked_request
 
+from smartfeeds.core.ip_addresses import parse_networks
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import ConfigError
+from smartfeeds.features.pages import setup
 from smartfeeds.features.pages.image_requests import FAILED_S, MAX_BYTES, STORED_S, Images, image_type
 from smartfeeds.features.pages.images import file_path, image_writer
 from smartfeeds.features.pages.look import ImageLinks, ImagePolicy, SiteLook
 from smartfeeds.features.pages.sanitise import clean
+from smartfeeds.features.pages.setup import _image_links
 from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.replies import Reply
+from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.limiter import HostLimiter, HostLimits
 from support.waiting import wait_for
+from support.web import WebStarter
+from support.website import NO_ADDRESSES, Names, running_site
 
 LINKS = ImageLinks(b"k" * 32)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -153,6 +162,55 @@ async def test_other_content_is_no_image(body: bytes) -> None:
 )
 def test_type_of_an_image(body: bytes, media_type: str) -> None:
     assert image_type(body) == media_type
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "pictures.example"])
+@pytest.mark.parametrize("sources", [{}, {"allowed_networks": ["127.0.0.0/8"]}])
+async def test_no_image_is_requested_from_a_private_network(
+    start_web: WebStarter, monkeypatch: pytest.MonkeyPatch, sources: dict[str, object], host: str
+) -> None:
+    """Whoever publishes chooses the address, and whoever opens its path makes the service request it. The networks of
+    the operator are for feeds that admins choose. A name may lead anywhere."""
+    monkeypatch.setattr(setup, "Fetcher", partial(Fetcher, resolver=Names("127.0.0.1")))
+    async with running_site() as site:
+        web = await start_web(sources=sources, site={"images": "on"})
+        site.pages["/x.png"] = PNG
+        links = _image_links(web.component.app.settings)
+        got = await web.get(links.path(site.url("/x.png", host)))
+        assert (got.status, site.asked) == (502, [])
+
+
+async def test_redirect_of_an_image_into_a_private_network_is_not_followed(
+    start_web: WebStarter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test calls one address public."""
+    limits = replace(setup.IMAGE_LIMITS, allowed=parse_networks(("127.0.0.1",)))
+    monkeypatch.setattr(setup, "IMAGE_LIMITS", limits)
+    async with running_site() as site, running_site("127.0.0.2") as inside:
+        web = await start_web(sources={"allowed_networks": ["127.0.0.0/8"]})
+        links = _image_links(web.component.app.settings)
+        inside.pages["/x.png"] = site.pages["/y.png"] = PNG
+        site.pages["/x.png"] = aioweb.Response(status=302, headers={"Location": inside.url("/x.png", "127.0.0.2")})
+        assert (await web.get(links.path(site.url("/x.png")))).status == 502
+        assert (await web.get(links.path(site.url("/y.png")))).body == PNG
+        assert (site.paths, inside.paths) == (["/x.png", "/y.png"], [])
+
+
+PRIVATE = ("http://127.0.0.1:19300/x", "http://localhost/x", "https://10.1/x", "http://[fd00::1]/x")
+
+
+@pytest.mark.parametrize("policy", ImagePolicy)
+@pytest.mark.parametrize("address", PRIVATE)
+def test_image_in_a_private_network_is_a_link(policy: ImagePolicy, address: str) -> None:
+    """The service would not load it, and a reader inside that network may."""
+    assert written(policy, f'<img src="{address}" alt="a cat">') == (
+        f'<a class="picture" href="{address}" rel="noopener noreferrer nofollow ugc">[picture: a cat]</a>'
+    )
+
+
+@pytest.mark.parametrize("address", NO_ADDRESSES)
+def test_pages_are_written_with_images_whose_addresses_cannot_be_read(address: str) -> None:
+    assert "<a" not in written(ImagePolicy.ON, f'<img src="{escape(address)}" alt="a cat">')
 
 
 HTML = f'<p>A <img src="{CAT.replace("&", "&amp;")}" alt="my &lt;cat&gt;"></p>'

@@ -5,6 +5,7 @@ import os
 import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -465,7 +466,7 @@ async def test_stalled_body_is_cut(world, site, tmp_path):
         await stalled.wait()
         return response
 
-    limits = replace(DOWNLOAD_LIMITS, allowed=EVERYWHERE, idle_s=1.0)  # also the time for the first half
+    limits = replace(DOWNLOAD_LIMITS, idle_s=1.0)  # also the time for the first half
     async with running_prefetching(world, site, tmp_path / "e", limits=limits) as loading:
         site.pages["/a.mp3"] = page
         await loading.add("a")
@@ -488,26 +489,51 @@ async def test_redirects_are_followed_and_guarded(loading, world, site, tmp_path
     assert states == {"0": ("arrived", ""), "more": ("waiting", "redirects more than 10 times")}
 
 
-async def test_addresses_in_private_networks_are_not_requested(world, site, tmp_path):
-    """[PRE-015] Neither at first nor behind a redirect."""
-    async with running_prefetching(world, site, tmp_path / "e", limits=DOWNLOAD_LIMITS) as loading:
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+# The networks of the three clients in a service that allows loopback.
+GUARDED = ((), LOOPBACK, EVERYWHERE)
+
+
+@pytest.mark.parametrize(
+    ("options", "host", "is_loaded"),
+    [
+        pytest.param({}, "", True, id="source of an admin"),
+        pytest.param({}, "other.example", False, id="another host"),
+        pytest.param({}, ":9", False, id="another port"),
+        pytest.param({"owner": "alice@example.org"}, "", False, id="source of a user"),
+        pytest.param({"list_no": 7}, "", False, id="source from a list"),
+        pytest.param({"allow_private": True}, "", True, id="source that may reach private networks"),
+        pytest.param({"allow_private": True}, "other.example", False, id="another host, all networks allowed"),
+    ],
+)
+async def test_private_networks_are_open_at_the_host_and_port_of_an_allowed_source(
+    world, site, tmp_path, options, host, is_loaded
+):
+    """[PRE-015] The author of the feed chooses the address, and every name may lead into a private network."""
+    networks = ((), (), EVERYWHERE) if options.get("allow_private") else GUARDED
+    async with running_prefetching(world, site, tmp_path / "e", networks=networks) as loading:
+        url = f"http://127.0.0.1{host}/a.mp3" if host.startswith(":") else site.url("/a.mp3", host or "127.0.0.1")
         site.pages["/a.mp3"] = sent(DATA)
-        await loading.add("a")
+        await loading.add(("a", url), **options)
         site.asked.clear()
         await loading.look("02:00", 1)
 
-        assert "was not requested" in (await loading.row()).reason and site.asked == []
+        row = await loading.row()
+        expected = ("arrived", [row.url]) if is_loaded else ("waiting", [])
+        assert (row.state, [str(request.url) for request in site.asked]) == expected
+        assert is_loaded or "its address is not public" in row.reason
 
 
-async def test_redirect_into_a_private_network_is_not_followed(world, site, tmp_path):
-    """[PRE-015] The guard is asked at each hop."""
-    allowed = replace(DOWNLOAD_LIMITS, allowed=(EVERYWHERE[0],))
-    site.pages["/a.mp3"] = web.Response(status=302, headers={"Location": "http://[::1]:9/b.mp3"})
-    async with running_prefetching(world, site, tmp_path / "e", limits=allowed) as loading:
-        await loading.add("a")
+@pytest.mark.parametrize("options", [{}, {"allow_private": True}])
+async def test_redirect_of_a_public_server_into_a_private_network_is_not_followed(world, site, tmp_path, options):
+    """[PRE-015] Whatever the source may reach: its server, which the test calls public, chooses the target."""
+    site.pages["/a.mp3"] = web.Response(status=302, headers={"Location": site.url("/b.mp3", "127.0.0.2")})
+    networks = ((ip_network("127.0.0.1/32"),), LOOPBACK, EVERYWHERE)
+    async with running_prefetching(world, site, tmp_path / "e", networks=networks) as loading:
+        await loading.add("a", **options)
         await loading.look("02:00", 1)
 
-        assert "was not requested" in (await loading.row()).reason
+        assert "its address is not public" in (await loading.row()).reason and loading.loads == ["/a.mp3"]
 
 
 async def test_full_disk_stops_the_window(loading, site):

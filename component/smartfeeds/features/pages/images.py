@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from smartfeeds.core.urls import ENCLOSURES, FILES
 from smartfeeds.features.pages.look import ImagePolicy, SiteLook
+from smartfeeds.net.addresses import is_private
 from smartfeeds.texts import ENGLISH, N_, Texts
 
 LINK_REL = "noopener noreferrer nofollow ugc"
@@ -50,6 +51,9 @@ def image_writer(look: SiteLook, base: str, texts: Texts = _IN_ENGLISH, site_url
             return image_link(source, label, in_link, texts)
         if not address.startswith(("https://", "http://")):
             return _label_text(texts, label)
+        # The service requests it for nobody. A reader inside that network opens it.
+        if _is_in_private_network(address):
+            return image_link(source, label, in_link, texts)
         path = escape(f"{base}{links.path(address)}")
         if look.images is ImagePolicy.ON:
             return f'<img src="{path}" alt="{label}" loading="lazy" decoding="async">'
@@ -59,6 +63,14 @@ def image_writer(look: SiteLook, base: str, texts: Texts = _IN_ENGLISH, site_url
         return f'<a class="picture load" href="{path}" data-label="{label}">{_link_text(texts, source, label)}</a>'
 
     return write
+
+
+def _is_in_private_network(address: str) -> bool:
+    """Whether an address says itself that it is not public. A name may lead to a private network nevertheless."""
+    try:
+        return is_private(address)
+    except ValueError:  # no address that can be requested, so the image is missing
+        return False
 
 
 def _label_text(texts: Texts, label: str) -> str:

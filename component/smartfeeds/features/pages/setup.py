@@ -1,7 +1,6 @@
 """The look of the site, and what loads the images of entries, from the settings."""
 
 import hmac
-from dataclasses import replace
 
 from smartfeeds.app.config import Settings
 from smartfeeds.app.feature import Host, Running
@@ -14,13 +13,15 @@ from smartfeeds.net.clients import Fetcher
 from smartfeeds.net.fetch import FetchLimits
 from smartfeeds.xmpp.command_sessions import session_key
 
-# A reader waits for the image.
+# A reader waits for the image. Everybody who publishes chooses addresses of images, and everybody who opens the path of
+# an image makes the service request it. So no setting allows networks here: those of `sources.allowed_networks` are for
+# feeds that admins choose, and this part does not know from which feed an entry came.
 IMAGE_LIMITS = FetchLimits(idle_s=10.0, total_s=20.0)
 
 
 def run_pages(host: Host) -> Running:
     """Returns what runs: the client that loads images. The look of the site is a part, too."""
-    fetcher = Fetcher(replace(IMAGE_LIMITS, allowed=host.settings.sources.networks), limiter=host.limiter)
+    fetcher = Fetcher(IMAGE_LIMITS, limiter=host.limiter)
 
     async def fetch(address: str, accept: str, max_bytes: int) -> bytes:
         return (await fetcher.get(address, accept=accept, max_bytes=max_bytes)).body

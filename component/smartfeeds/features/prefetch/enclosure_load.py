@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from smartfeeds.core.feed_files import media_type_of
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import SmartfeedsError
+from smartfeeds.features.polling.source import Reach
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch.downloads import (
     PAGE_BYTES,
@@ -67,6 +68,14 @@ class StreamClient(Protocol):
         receive: Callable[["Stream"], Awaitable[T]],
     ) -> T:
         """As `Fetcher.stream`."""
+
+
+class LoadClients(NamedTuple):
+    """The HTTP clients, in the order of `polling.source.Reach`."""
+
+    public: StreamClient
+    listed: StreamClient
+    private: StreamClient
 
 
 class PartFile(Protocol):
@@ -139,10 +148,10 @@ class EnclosureLoad:
         self._loaded_bytes = 0
         self._told_us = now_us()
 
-    async def run(self, client: StreamClient) -> LoadResult:
+    async def run(self, clients: LoadClients) -> LoadResult:
         """Loads the file. Failures are results. Raises StoreError if the file cannot be written."""
         began_us = self._now_us()
-        result = await self._attempt(client)
+        result = await self._attempt(clients)
         return replace(
             result,
             media_type=self._media_type,
@@ -151,11 +160,11 @@ class EnclosureLoad:
             seconds=(self._now_us() - began_us) / US_PER_S,
         )
 
-    async def _attempt(self, client: StreamClient) -> LoadResult:
+    async def _attempt(self, clients: LoadClients) -> LoadResult:
         try:
-            if not await self._request(client):
+            if not await self._request(clients):
                 await self._begin_anew()
-                if not await self._request(client):
+                if not await self._request(clients):
                     raise LoadError(LoadEnd.FAILED, "its server sends a part that nobody asked for")
         except LoadError as error:
             if not error.keeps:
@@ -165,9 +174,16 @@ class EnclosureLoad:
             return _failure(error)
         return LoadResult(LoadEnd.ARRIVED)
 
-    async def _request(self, client: StreamClient) -> bool:
+    async def _request(self, clients: LoadClients) -> bool:
         """Makes a request and stores its body. Returns False if the response does not continue the partial file."""
         headers = range_headers(self._part.size_bytes, self._version.condition)
+        try:
+            return await clients.public.stream(self._due.enclosure.url, headers, _EXPECTED, self._receive)
+        except FetchError as error:
+            # A redirect of a public server never leads into a private network, whatever its source may reach.
+            if self._due.reach is Reach.PUBLIC or not error.is_refused_at_first:
+                raise
+        client = clients[self._due.reach.value]
         return await client.stream(self._due.enclosure.url, headers, _EXPECTED, self._receive)
 
     async def _begin_anew(self) -> None:

@@ -17,7 +17,7 @@ from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.errors import StoreError
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.prefetch import rows
-from smartfeeds.features.prefetch.enclosure_load import AT_ONCE, EnclosureLoad, Pace, PartFile, StreamClient
+from smartfeeds.features.prefetch.enclosure_load import AT_ONCE, EnclosureLoad, LoadClients, Pace, PartFile
 from smartfeeds.features.prefetch.metrics import PREFETCH_LOADS, EnclosureReading
 from smartfeeds.features.prefetch.queue import (
     DueEnclosure,
@@ -93,13 +93,13 @@ class Prefetcher:
     def __init__(
         self,
         service: FeedService,
-        client: StreamClient,
+        clients: LoadClients,
         folder: LoadFolder,
         settings: PrefetchSettings,
         tools: SourceTools,
     ) -> None:
         self._service = service
-        self._client = client
+        self._clients = clients
         self._folder = folder
         self._settings = settings
         self._tools = tools
@@ -214,7 +214,7 @@ class Prefetcher:
                 load = EnclosureLoad(
                     self._service, due, part, self._pace, self._tools.now_us, partial(self._must_end, due, span)
                 )
-                result = await load.run(self._client)
+                result = await load.run(self._clients)
                 if result.end is LoadEnd.ARRIVED:
                     # Held until the row says that the file is there: files without a row are removed.
                     async with self._folder.complete.lock:

@@ -9,7 +9,7 @@ from typing import Final
 
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.polls import next_host_pause
-from smartfeeds.features.polling.source import Source
+from smartfeeds.features.polling.source import Reach, Source
 from smartfeeds.features.prefetch import rows as enclosure_rows
 from smartfeeds.features.prefetch.downloads import FileVersion
 from smartfeeds.features.prefetch.enclosure import (
@@ -46,6 +46,13 @@ class DueEnclosure:
     def is_asked(self) -> bool:
         """Whether an operator has asked for it, so that no window applies."""
         return self.enclosure.asked_us is not None
+
+    @property
+    def reach(self) -> Reach:
+        """The networks in which it may be: at the host and port of a source those of the source, else public ones,
+        because the author of the feed chooses the address."""
+        reaches = [source.reach for source in self.sources if source.host == self.enclosure.host]
+        return max(reaches, key=lambda reach: reach.value, default=Reach.PUBLIC)
 
 
 class LoadEnd(Enum):

@@ -9,6 +9,7 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, xmpp_uri
+from smartfeeds.formats.authorship import other_publisher
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.titles import covered
 from smartfeeds.service.replies import AnsweredItems
@@ -68,6 +69,8 @@ def render_item(texts: Texts, links: Links, node: Node, item: Item, *, edited: b
     author = next((cut(person.label, NAME_CHARACTERS) for person in entry.authors if person.label), "")
     source = feed_name(node)
     about = texts.say("{author} in {feed}", author=author, feed=source) if author else source
+    if publisher := other_publisher(node, item, entry):
+        about = texts.say("{about}, published by {publisher}", about=about, publisher=publisher)
     lines = [
         headline,
         about,

@@ -17,6 +17,7 @@ from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.highlight import mark_html, mark_text, snippet
 from smartfeeds.features.pages.images import file_path
 from smartfeeds.features.pages.sanitise import SHORT, CleanHtml, TextLimits, clean, link_of
+from smartfeeds.formats.authorship import other_publisher
 from smartfeeds.formats.entry import Entry, EntryLink, EntryText, TextKind, read_entry
 from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.titles import covered
@@ -75,6 +76,7 @@ def article(
     html = frame.render(
         "article.html",
         entry=entry,
+        publisher=other_publisher(node, item, entry),
         local=local,
         anchor=f"e-{item.item_no}",
         before_modified=f"time:{format_t(item.modified_us - 1)}",

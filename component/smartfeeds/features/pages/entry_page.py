@@ -19,6 +19,7 @@ from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.images import file_path
 from smartfeeds.features.pages.river_requests import FeedEntry
 from smartfeeds.features.pages.sanitise import WHOLE, link_of
+from smartfeeds.formats.authorship import other_publisher
 from smartfeeds.formats.entry import Entry, EntryLink, read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http.conditions import representation_mark
@@ -69,7 +70,10 @@ class Thread:
     @property
     def mark(self) -> tuple[Hashable, ...]:
         """The versions of the answers, and everything beside them."""
-        versions = tuple((entry.node.name, entry.item.id, item_tag(entry.item)) for entry in self.entries)
+        versions = tuple(
+            (entry.node.name, entry.node.options.shows_publisher, entry.item.id, item_tag(entry.item))
+            for entry in self.entries
+        )
         return versions, self.total, self.next_path, self.later, self.action_path, self.of, self.hint
 
     def html(self, frame: Frame, node: Node) -> Markup:
@@ -100,6 +104,7 @@ def page_mark(
         node.name,
         options.title,
         options.language,
+        options.shows_publisher,
         item.id,
         item.conflicts,
         reply_node,
@@ -133,6 +138,7 @@ def entry_page(
     return frame.page(
         "entry.html",
         entry=entry,
+        publisher=other_publisher(node, item, entry),
         title=title_of_entry(entry),
         description=_description(entry),
         body=Markup(body.html),  # noqa: S704 - it was cleaned

@@ -154,6 +154,7 @@ class FeedPageWriter:
         key: tuple[object, ...] = (frame.language, node.node_no, node.name, item.item_no, item.modified_us, item.id)
         # Of the reader, an article shows only what the reader may do with the entry.
         key += (
+            node.options.shows_publisher,
             sync,
             search,
             beside,

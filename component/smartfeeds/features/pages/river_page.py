@@ -17,6 +17,7 @@ from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.highlight import beginning, mark_text, snippet
 from smartfeeds.features.pages.river_requests import FeedEntry, River
 from smartfeeds.features.pages.sanitise import link_of
+from smartfeeds.formats.authorship import other_publisher
 from smartfeeds.formats.entry import Entry, EntryText, read_entry, replies_of
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.titles import covered
@@ -35,13 +36,14 @@ _NOTHING: frozenset[str] = frozenset()
 @dataclass(frozen=True, slots=True)
 class Card:
     """An entry as a card. `title` and `excerpt` are HTML, `path` is the page of the entry, and `original` the page that
-    it is about, "" if there is none."""
+    it is about, "" if there is none. `publisher` is that of `formats.authorship`."""
 
     title: Markup
     excerpt: Markup
     path: str
     original: str
     author: str
+    publisher: str
     issued_us: int
     modified_us: int
     edited: bool
@@ -116,7 +118,8 @@ class RiverPages:
         return None if item is None else self._card(node, item)
 
     def _card(self, node: Node, item: Item, answers: tuple[AnswerLink, ...] = ()) -> Card:
-        key = (node.node_no, node.name, title_of(node), item.item_no, item.modified_us, answers)
+        shows_publisher = node.options.shows_publisher
+        key = (node.node_no, node.name, title_of(node), shows_publisher, item.item_no, item.modified_us, answers)
         card = self._cards.get(key)
         if card is None:
             card = make_card(node, item, answers=answers)
@@ -140,6 +143,7 @@ def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING, answers:
         path=entry_path(node.name, item.id),
         original=link_of(entry.alternate),
         author=", ".join(author.label for author in entry.authors[:3]),
+        publisher=other_publisher(node, item, entry),
         issued_us=entry.issued_us,
         modified_us=item.modified_us,
         edited=item.revision > 1,

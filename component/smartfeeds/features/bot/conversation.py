@@ -131,8 +131,12 @@ class Conversation:
         return f" ({error.text})" if error.text and self.texts.language == ENGLISH else ""
 
     def names_of(self, people: Sequence[str]) -> str:
-        """Returns the first few of the owners of a feed, as an answer names them."""
-        return ", ".join(cut(jid, NAME_CHARACTERS) for jid in people[:_PEOPLE])
+        """Returns the first few of the owners of a feed, as an answer names them. The service is nobody whom users can
+        ask, so the people who run it stand for it."""
+        names = [cut(jid, NAME_CHARACTERS) for jid in people if jid != self.service]
+        if len(names) < len(people):
+            names.append(self.say("the people who run this service"))
+        return ", ".join(names[:_PEOPLE])
 
     def local_time(self, time_us: int) -> str:
         """Returns a time by the clock on the wall of the user."""

@@ -9,11 +9,19 @@ from functools import partial
 
 from lxml import etree
 
-from smartfeeds.chat.commands import NAME_CHARACTERS, TITLE_CHARACTERS, ChatReply, RefusalError, UsageError
+from smartfeeds.chat.commands import (
+    LINK_CHARACTERS,
+    NAME_CHARACTERS,
+    TITLE_CHARACTERS,
+    ChatReply,
+    RefusalError,
+    UsageError,
+)
 from smartfeeds.chat.grammar import take, view_name
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import PublishModel
 from smartfeeds.core.text import cut, is_language_tag
+from smartfeeds.core.web_address import is_web
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.delivery import find_item, parse_message_id
@@ -91,7 +99,7 @@ async def reply(c: Conversation) -> ChatReply:
     """Publishes an answer to the item of the message that the user replies to (XEP-0461)."""
     item, feed, comments = await _target(c, c.message.reply_to)
     place = comments or feed
-    await _check_reply(c, place)
+    await _check_reply(c, place, item)
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "reply")
     entry = await _entry(c, place, c.message.text.strip())
     _refer(c, entry, feed, item)
@@ -99,8 +107,8 @@ async def reply(c: Conversation) -> ChatReply:
     return ChatReply(c.say("Your answer is published in {feed}.", feed=cut(place, NAME_CHARACTERS)))
 
 
-async def _check_reply(c: Conversation, feed: str) -> None:
-    """Raises RefusalError, which says who may answer, if the user may read a feed and not publish in it."""
+async def _check_reply(c: Conversation, feed: str, item: Entry) -> None:
+    """Raises RefusalError, which says who may answer an item, if the user may read a feed and not publish in it."""
     located = await c.read(partial(find_for, name=feed, actor=c.actor))
     if located is None or located.access.may_publish or not located.access.may_read:
         return  # the publish says what is wrong
@@ -110,12 +118,24 @@ async def _check_reply(c: Conversation, feed: str) -> None:
         raise RefusalError(c.say("Only subscribers may answer in {feed}. Write: {command}", feed=name, command=command))
     # The owners, as far as the user may know them.
     owners = (await c.ask(GetNodeInfo(c.actor, c.service, feed), NodeInfo)).owners
+    link = cut(item.alternate, LINK_CHARACTERS) if is_web(item.alternate) else ""
+    # An owner may write an entry without an address beside those from elsewhere, and can let others answer it.
+    if (link or set(owners) <= {c.service}) and await c.read(partial(_is_from_elsewhere, node=located.node)):
+        raise RefusalError(
+            c.say("Entries of other blogs are answered at their own address: {link}", link=link)
+            if link
+            else c.say("Entries of other blogs are answered at their own address. This one names none.")
+        )
     people = c.names_of(owners)
     if people:
         raise RefusalError(
             c.say("Only its publishers may answer in {feed}. Ask its owner: {people}", feed=name, people=people)
         )
     raise RefusalError(c.say("Only its publishers may answer in {feed}. Ask its owner.", feed=name))
+
+
+def _is_from_elsewhere(tx: ReadTx, context: Context, node: Node) -> bool:
+    return bool(context.hooks.origins_of(tx, node.name))
 
 
 async def react(c: Conversation) -> ChatReply:

@@ -52,7 +52,8 @@ class EntryFile:
 class Thread:
     """The answers on the page of an entry. `next_path` is the page with more of them, and `later` says that there are
     earlier ones. A reader who may answer gets a form with the address `action_path`, whose entry
-    answers an item of the feed `of`; other readers get the text `hint`."""
+    answers an item of the feed `of`. Other readers get the text `hint`, or a link to the entry at its own address
+    `elsewhere`."""
 
     entries: tuple[FeedEntry, ...]
     total: int | None
@@ -61,11 +62,12 @@ class Thread:
     action_path: str = ""
     of: str = ""
     hint: str = ""
+    elsewhere: str = ""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is to be shown."""
-        return not (self.entries or self.later or self.action_path or self.hint)
+        return not (self.entries or self.later or self.action_path or self.hint or self.elsewhere)
 
     @property
     def mark(self) -> tuple[Hashable, ...]:
@@ -74,7 +76,8 @@ class Thread:
             (entry.node.name, entry.node.options.shows_publisher, entry.item.id, item_tag(entry.item))
             for entry in self.entries
         )
-        return versions, self.total, self.next_path, self.later, self.action_path, self.of, self.hint
+        form = self.action_path, self.of, self.hint, self.elsewhere
+        return versions, self.total, self.next_path, self.later, *form
 
     def html(self, frame: Frame, node: Node) -> Markup:
         """The answers as articles, on the page of an entry of a node."""

@@ -67,23 +67,27 @@ def parse_reply_place(text: str) -> ReplyPlace:
 @dataclass(frozen=True, slots=True)
 class GetReplies(NodeRequest):
     """The answers to an item of the node, which was read before, behind a place. `base_url` is that of the site.
-    `only_here`: the token of the reader opens no other feed."""
+    `only_here`: the token of the reader opens no other feed. `asks_origin`: the answer says whether the feed is filled
+    from elsewhere."""
 
     item: Item
     base_url: str
     after: ReplyPlace | None = None
     only_here: bool = False
+    asks_origin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Replies(Answer):
     """The answers to an item, oldest first, with their nodes; the place of the last one if others follow; and their
-    number, None if it is not counted. `answered` are the items that the item answers itself."""
+    number, None if it is not counted. `answered` are the items that the item answers itself. `from_elsewhere`: other
+    feeds fill the node (`GetReplies.asks_origin`)."""
 
     entries: tuple[FeedEntry, ...] = ()
     next: ReplyPlace | None = None
     total: int | None = 0
     answered: AnsweredItems = field(default_factory=dict)
+    from_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,8 @@ def get_replies(tx: ReadTx, context: Context, request: GetReplies) -> Replies | 
             return behind
     replies, following = _page(tx, views, request, context.policy.page_bytes)
     total = len(replies) if request.after is None and following is None else _count(tx, views)
-    return Replies(replies, following, total, answered)
+    from_elsewhere = request.asks_origin and bool(context.hooks.origins_of(tx, node.name))
+    return Replies(replies, following, total, answered, from_elsewhere)
 
 
 def _values(domain: str, base_url: str, node: Node, entry: Entry) -> frozenset[str]:

@@ -13,8 +13,9 @@ from smartfeeds.features.pages.answers import AnswerLink, answer_links
 from smartfeeds.features.pages.entry_page import Thread
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.reply_requests import GetReplies, Replies
+from smartfeeds.features.pages.sanitise import link_of
 from smartfeeds.formats.atom import derived_id, id_and_updated
-from smartfeeds.formats.entry import replies_of
+from smartfeeds.formats.entry import read_entry, replies_of
 from smartfeeds.http.queries import page_path
 from smartfeeds.service.requests import ItemShown
 from smartfeeds.texts import N_
@@ -42,6 +43,9 @@ def thread_of(
     next_path = ""
     if replies.next is not None:
         next_path = page_path(entry_path(node.name, item.id), {}, **{REPLIES_PARAMETER: str(replies.next)})
+    # In a feed that is filled from elsewhere nobody but its publishers ever answers.
+    is_elsewhere = replies.from_elsewhere and node.options.publish_model is PublishModel.PUBLISHERS
+    address = link_of(read_entry(item).alternate) if is_elsewhere else ""
     thread = Thread(
         replies.entries,
         replies.total,
@@ -49,7 +53,8 @@ def thread_of(
         request.after is not None,
         entry_path(reply_node, folder=WRITE) if reply_node else "",
         node.name,
-        "" if reply_node is None else _hint(frame, node, replies),
+        "" if reply_node is None or address else _hint(frame, node, replies),
+        address,
     )
     return answers, None if thread.is_empty else thread
 

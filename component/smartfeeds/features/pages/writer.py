@@ -90,6 +90,7 @@ class HtmlWriter:
         if call.session_id and not answer.item.deleted and forms is not None:
             frame = await writing_frame(call)
             reply_node = await forms.reply_node(call, answer.item)
+        can_answer = forms is not None and is_feed(answer.node) and not answer.item.deleted
         after = read_value(call.query, REPLIES_PARAMETER)
         request = GetReplies(
             call.actor,
@@ -99,9 +100,9 @@ class HtmlWriter:
             call.site_url,
             parse_reply_place(after) if after else None,
             only_here=call.token is not None and call.token.feed != ALL_FEEDS,
+            asks_origin=can_answer and bool(call.session_id) and not reply_node,
         )
         replies = Replies() if answer.item.deleted else await ask(self._handle, request, Replies)
-        can_answer = forms is not None and is_feed(answer.node) and not answer.item.deleted
         answers, thread = await asyncio.to_thread(
             thread_of, frame, self._domain, answer, request, replies, reply_node if can_answer else None
         )

@@ -240,7 +240,8 @@ async def test_readme_commands_of_http_do_what_they_say(start: Start, root: Path
 
 @pytest.mark.needs("bot", "polling")
 async def test_readme_blog_arrives_on_the_phone(start: Start, root: Path) -> None:
-    """The lines of the README, with the ports that `demo serve` prints: the entries that are there, and a new one."""
+    """The lines of the README, with the ports that `demo serve` prints: the entries that are there, and a new one. An
+    answer to that one leads to the blog."""
     text = await scene(await start("demo", "serve"))
     blog = re.search(r"blog +http://127\.0\.0\.1:(\d+)/", text)
     assert blog
@@ -263,6 +264,17 @@ async def test_readme_blog_arrives_on_the_phone(start: Start, root: Path) -> Non
             assert line, seen
             seen += line
     assert seen.startswith("feeds.localhost: ") and re.search("(?m)^ {17}- Storm warning", seen)
+
+    async def until_shown(words: str) -> None:
+        async with asyncio.timeout(2 * DEADLINE_S):
+            while words not in (line := (await phone.stdout.readline()).decode()):
+                assert line
+
+    # The first entries come together, as a list. A later one has a message of its own.
+    assert (await output(start, "demo", "post", "Low water"))[0] == 0
+    await until_shown(f"http://127.0.0.1:{blog[1]}/posts/4")
+    phone.stdin.write(b"re How deep is it, Harbour?\n")
+    await until_shown(f"answered at their own address: http://127.0.0.1:{blog[1]}/posts/4")
 
 
 @pytest.mark.needs("bot")

@@ -125,6 +125,8 @@ class CommandRights(Enum):
 
 # Parameters: the conversation (a `Chat`), and the text behind the name of the command.
 Handler = Callable[[Any, str], Awaitable[ChatReply]]
+# Answers a message that is no command. Parameters: the conversation, and the text. Returns None for any other text.
+OtherHandler = Callable[[Any, str], Awaitable[ChatReply | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +148,12 @@ class ChatCommand:
 
 @dataclass(frozen=True, slots=True)
 class ChatTable:
-    """The commands of a feature. The help shows them before the command `before`, so that it reads as one list."""
+    """The commands of a feature. The help shows them before the command `before`, so that it reads as one list.
+    `answer_other` gets what is no command."""
 
     commands: tuple[ChatCommand, ...]
     before: str
+    answer_other: OtherHandler | None = None
 
 
 def joined_commands(own: Iterable[ChatCommand], tables: Iterable[ChatTable]) -> tuple[ChatCommand, ...]:

@@ -241,6 +241,45 @@ async def test_user_confirms_the_request_of_xep_0070(guest: Guest) -> None:
     assert "alice@example.org" in (await guest.get("/account")).text
 
 
+HOW = "To confirm, write this with the code that your browser shows: login CODE yes"
+
+
+async def test_request_ends_with_what_to_write(guest: Guest) -> None:
+    """Not every client has a button for requests of XEP-0070. What the request names confirms it in one message."""
+    code = await code_of(guest, bare(ALICE))
+    message = await confirm_request(guest.web, ALICE)
+    assert body_of(message).splitlines()[-1] == HOW
+    await write(guest.web.component, ALICE, HOW.partition(": ")[2].replace("CODE", code))
+    assert await state(guest) == "confirmed"
+
+
+async def test_request_of_a_service_without_chat_names_no_command(start_web: Any) -> None:
+    guest = Guest(await start_web(bot={"enabled": False}, http={"base_url": SITE}))
+    await guest.get("/login")
+    await code_of(guest, bare(ALICE))
+    assert "login CODE" not in body_of(await confirm_request(guest.web, ALICE))
+
+
+@pytest.mark.parametrize("word", ["yes", "Yes!", "confirm", "OK", "okay.", "ja", "bestätigen"])
+@pytest.mark.parametrize("asks", [True, False])
+async def test_yes_alone_confirms_nothing_and_leads_to_the_command(guest: Guest, word: str, asks: bool) -> None:
+    """The code that the user types is what ties the answer to a browser. So a word without it only gets the usage."""
+    # Each address has a rate of its own for words that the bot does not know.
+    name = f"{len(word)}{word[0]}{asks}".lower()
+    user, other = f"{name}@example.org", f"not-{name}@example.org/phone"
+    component = guest.web.component
+    (unknown,) = await write(component, f"{user}/phone", word)
+    assert unknown.startswith("I do not know")
+    code = await code_of(guest, user if asks else "")
+    if not asks:
+        await write(component, f"{user}/phone", f"login {code}")
+    assert await write(component, f"{user}/phone", word) == [f"A sign-in to the web pages waits for you. {HOW}"]
+    assert await state(guest) == "waiting"
+    assert (await write(component, other, word))[0].startswith("I do not know")
+    component.clock.advance(LIFETIME_S)
+    assert (await write(component, f"{user}/phone", word))[0].startswith("I do not know")
+
+
 @pytest.mark.parametrize("bot", [True, False])
 async def test_host_header_reaches_no_stranger(start_web: Any, bot: bool) -> None:
     """Without a configured address the text of a request would name the host that the sender of a form typed."""

@@ -2,18 +2,21 @@
 
 The command needs two messages. The first answer names the site and the network address that asks, so that nobody who
 was tricked into sending a code signs a stranger's browser in. A link can contain both words, so "yes" in the first
-message counts for nothing.
+message counts for nothing. A "yes" alone counts for nothing either: it compares no code.
 """
 
 from smartfeeds.chat.commands import Chat, ChatCommand, ChatReply, ChatTable, Offer, RefusalError, UsageError
 from smartfeeds.chat.grammar import arguments
 from smartfeeds.features.accounts.sign_ins import SignIns
-from smartfeeds.texts import N_
+from smartfeeds.texts import N_, Texts
 
 LOGIN = N_("login CODE")
 YES = "yes"
 _YES_WORDS = frozenset({YES, "ja"})
 _UNKNOWN = N_("No sign-in waits for this code. Codes are valid for five minutes: get a new one on the sign-in page.")
+# What people write who think that the question was one for "yes" or "no".
+_ASSENTS = _YES_WORDS | {"y", "ok", "okay", "confirm", "accept", "bestätigen", "bestätige"}
+HOW_TO_CONFIRM = N_("To confirm, write this with the code that your browser shows: {command}")
 _IN_PRIVATE = N_("Write to me directly to sign in: {address}")
 
 
@@ -44,6 +47,20 @@ async def login(c: Chat, rest: str) -> ChatReply:
     return ChatReply(c.say("The browser is signed in as {jid}. Its page continues by itself.", jid=c.jid))
 
 
+def confirming_command(texts: Texts) -> str:
+    """Returns the command that confirms a sign-in, with a word in place of the code."""
+    return f"{texts.say(LOGIN)} {YES}"
+
+
+async def explain_assent(c: Chat, text: str) -> ChatReply | None:
+    """Answers a "yes" to a question about a sign-in: it says what to write."""
+    is_assent = not c.in_room and text.strip().rstrip(".!").casefold() in _ASSENTS
+    if not is_assent or not c.part(SignIns).awaits(c.actor):
+        return None
+    how = c.say(HOW_TO_CONFIRM, command=confirming_command(c.texts))
+    return ChatReply(f"{c.say('A sign-in to the web pages waits for you.')} {how}")
+
+
 CHAT = ChatTable(
     (
         ChatCommand(
@@ -55,4 +72,5 @@ CHAT = ChatTable(
         ),
     ),
     before="join",
+    answer_other=explain_assent,
 )

@@ -11,6 +11,7 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.token import ALL_FEEDS, Token, TokenScope, covers
 from smartfeeds.core.urls import ACCOUNT, ADMIN, FEEDS, LOGIN, LOGIN_WAIT, NEXT, local_path, message_uri
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.features.accounts.chat import HOW_TO_CONFIRM, confirming_command
 from smartfeeds.features.accounts.http import begin_session, cleared_cookie, guest_cookie, guest_of, new_guest
 from smartfeeds.features.accounts.resources import TOKENS
 from smartfeeds.features.accounts.session import form_token
@@ -174,7 +175,8 @@ class SignInPages:
         self._xmpp.sign_ins.drop(guest_of(call))
         if target is not None and self._xmpp.requests:
             self._xmpp.sign_ins.inform(sign_in, target)
-            self._xmpp.ask(sign_in, f"{call.site_url}{LOGIN}", _request_text(call, sign_in, target))
+            text = _request_text(call, sign_in, target, by_chat=self._xmpp.chat)
+            self._xmpp.ask(sign_in, f"{call.site_url}{LOGIN}", text)
         return call.see_other(LOGIN_WAIT, guest_cookie(call, guest, GUEST_AGE_S))
 
     async def _enter(self, call: HttpCall, token: Token, path: str) -> Reply:
@@ -206,9 +208,11 @@ def _has_all_rights(call: HttpCall) -> bool:
     return call.token is not None and covers(call.token, TokenScope.ADMIN, ALL_FEEDS)
 
 
-def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:
-    """The words of a request to confirm, which name the site and who asks: anybody can type this address."""
-    return frame_of(call).texts.say(
+def _request_text(call: HttpCall, sign_in: SignIn, target: Jid, *, by_chat: bool) -> str:
+    """The words of a request to confirm, which name the site and who asks: anybody can type this address. They end with
+    what to write in a client that has no button for such requests."""
+    texts = frame_of(call).texts
+    text = texts.say(
         "A browser at {address} asks to sign in to {site} as {jid}. The page shows the code {code}. Confirm only if "
         "this is your browser and it shows this code. If not, ignore this message: nobody is signed in then.",
         address=sign_in.address,
@@ -216,6 +220,7 @@ def _request_text(call: HttpCall, sign_in: SignIn, target: Jid) -> str:
         jid=target,
         code=sign_in.shown_code,
     )
+    return f"{text}\n{texts.say(HOW_TO_CONFIRM, command=confirming_command(texts))}" if by_chat else text
 
 
 def _next_of(call: HttpCall) -> str:

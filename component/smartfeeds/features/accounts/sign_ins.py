@@ -134,6 +134,13 @@ class SignIns:
             return None
         return sign_in
 
+    def awaits(self, user: Jid) -> bool:
+        """Whether a sign-in waits for this user: one that names the user, or of which the user was told."""
+        bare = user.bare
+        return any(
+            sign_in.state is SignInState.WAITING and bare in (sign_in.target, sign_in.informed) for sign_in in self
+        )
+
     def answer(self, text: str, user: Jid, *, accepted: bool) -> SignIn | None:
         """Notes the answer of an informed user to a code. Returns the sign-in, None if no sign-in waits for it."""
         sign_in = self.find(text, user)

@@ -77,15 +77,16 @@ class Bot:
         self._new_id = new_id
         self._outbox = host.link.outbox
         self._domain = links.domain
-        others = OtherProcesses(host.letters)
+        processes = OtherProcesses(host.letters)
         events = RoomEvents(self._tell, lambda room: self._serve(self.sender.take_failed(room)), self._serve)
-        self.rooms = Rooms(service, settings, host.link, events, others, system.monotonic)
+        self.rooms = Rooms(service, settings, host.link, events, processes, system.monotonic)
         reach = Reachability(self.rooms.nick_in, host.is_available)
-        self.sender = ChatSender(service, self._outbox, host.link.call, links, reach, others, host.now_us)
+        self.sender = ChatSender(service, self._outbox, host.link.call, links, reach, processes, host.now_us)
         dispatcher.register(KIND, self.sender.kind())
         dispatcher.ownership.register(self)
         commands = by_word(joined_commands(COMMANDS, host.chat))
-        self._tools = Tools(host, links, self.rooms, self._introduce, commands)
+        others = [table.answer_other for table in host.chat if table.answer_other is not None]
+        self._tools = Tools(host, links, self.rooms, self._introduce, commands, others)
         # Whoever runs a server can write from any number of addresses, so its domain has a rate, too.
         self._limits = person_limits(Rate(settings.messages_per_minute / 60, BURST))
         self._unknown = person_limits(UNKNOWN)

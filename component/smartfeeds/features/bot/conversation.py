@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from smartfeeds.app.feature import Host
-from smartfeeds.chat.commands import NAME_CHARACTERS, ChatCommand, ChatReply, Offer, RefusalError
+from smartfeeds.chat.commands import NAME_CHARACTERS, ChatCommand, ChatReply, Offer, OtherHandler, RefusalError
 from smartfeeds.chat.grammar import command_text, quote
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
@@ -58,7 +58,7 @@ class Tools:
     """The parts of the service that commands use.
 
     `introduce` asks a person to take the bot into their contacts. `commands` has all commands by each of their words,
-    in the order of the help.
+    in the order of the help. `others` answer what is no command.
     """
 
     host: Host
@@ -66,6 +66,7 @@ class Tools:
     rooms: Rooms
     introduce: Callable[[str], object]
     commands: Mapping[str, ChatCommand]
+    others: Sequence[OtherHandler] = ()
 
 
 @dataclass(frozen=True, slots=True)

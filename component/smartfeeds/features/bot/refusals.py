@@ -108,6 +108,9 @@ async def unknown_command(c: Conversation) -> ChatReply:
 async def _unknown(c: Conversation) -> ChatReply:
     if c.message.reply_to:
         return ChatReply(c.say(posting.NO_ITEM))
+    for answer in c.tools.others:
+        if (reply := await answer(c, c.message.text)) is not None:
+            return reply
     word, rest = split_command(c.message.text)
     text = c.say("I do not know “{word}”. Write help to see what I can do.", word=cut(word, WORD_CHARACTERS))
     follow = c.tools.commands.get("follow")

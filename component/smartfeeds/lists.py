@@ -1,8 +1,9 @@
 """The one writer of lists on the command line, and of reports in sentences.
 
 A list fits the terminal, and 80 columns where there is none, so that a pipe always gets the same text. Texts such as
-titles are cut for that; what identifies something is neither cut nor folded: it gets a line of its own if it is too
-long. `--wide` shows all columns as long as they are.
+titles are cut for that. A text in the last column, such as the reason of a failure, is folded below its row. What
+identifies something is neither cut nor folded: it gets a line of its own if it is too long. `--wide` shows all columns
+as long as they are.
 """
 
 import shutil
@@ -42,7 +43,7 @@ def print_rows(
     """Prints rows with the same columns as a table or as JSON. Prints `empty` if there are no rows.
 
     Without `wide` the table has the columns `brief`, by default all, and the texts of the columns `cut` are cut if the
-    lines would be too long.
+    lines would be too long, or folded in the last column.
     """
     if as_json:
         print_json(rows)
@@ -83,9 +84,12 @@ def folded(text: str, head: str = "", indent: int = 0) -> list[str]:
     The first line begins with `head`, the others with `indent` blanks. No word is cut, because it may be an identifier,
     a path or an address. One that is too long for its column gets a line of its own that begins further left.
     """
-    limit, encoding = _terminal_width(), sys.stdout.encoding or "utf-8"
+    return _folded(_cell(text, sys.stdout.encoding or "utf-8"), head, indent, _terminal_width())
+
+
+def _folded(text: str, head: str, indent: int, limit: int) -> list[str]:
     lines, gap = [head], ""
-    for word in _cell(text, encoding).split(" "):
+    for word in text.split(" "):
         if _width(lines[-1] + gap + word) > limit:
             if lines[-1].strip():
                 lines.append("")
@@ -153,11 +157,13 @@ class _Table:
 
     def lines(self, row: Sequence[str]) -> list[str]:
         """Returns the lines of a row. A value that is longer than its column ends its line, and the next one stands in
-        its column of a new line."""
+        its column of a new line. A text in the last column that is longer than it is folded below the row."""
         lines: list[str] = []
         line, start = "", 0
         for number, cell in enumerate(row):
             width = self._widths[number]
+            if self._texts[number] and number == len(row) - 1 and self._limit is not None and _width(cell) > width:
+                return [*filter(None, [*lines, line]), *_folded(cell, " " * _INDENT, _INDENT, self._limit)]
             text = self._cut(cell, width) if self._texts[number] else cell
             if self._numbers[number]:
                 text = " " * (width - _width(text)) + text
@@ -166,9 +172,6 @@ class _Table:
                 if line and (_width(line) + _GAP > start or not self._fits(place, text)):
                     lines.append(line)
                     line = ""
-                    if self._texts[number] and number == len(row) - 1:
-                        place = min(start, _INDENT)
-                        text = self._cut(cell, (self._limit or 0) - place)
                 if not self._fits(place, text):
                     # An identifier that is too long even for a line of its own: the terminal breaks it.
                     place = max(0, min(place, (self._limit or 0) - _width(text)))

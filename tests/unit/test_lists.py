@@ -20,6 +20,7 @@ from smartfeeds.lists import WIDTH, folded, print_columns, print_rows
 from smartfeeds.service.resources import Resource
 
 LONG = "x" * 300
+REASON = " ".join(f"word-{number}" for number in range(40))
 # The lists of features that have no resource of the service, and those of the kernel without one.
 DICTS = {
     "items": (("id", "title", "modified"), ("title",)),
@@ -35,8 +36,10 @@ def printed(work: Callable[[], None], charset: str = "utf-8") -> str:
 
 
 def row_of(columns: tuple[str, ...], cut: tuple[str, ...], length: int) -> dict[str, Any]:
-    """A row with long values: a text that may be cut, and identifiers of a length, each with a name of its own."""
-    return {name: LONG if name in cut else (f"{name}-" * length)[:length] for name in columns}
+    """A row with long values: a text that may be cut, a text in the last column, and identifiers of a length, each with
+    a name of its own."""
+    texts = {name: REASON if name == columns[-1] else LONG for name in cut}
+    return {name: texts.get(name) or (f"{name}-" * length)[:length] for name in columns}
 
 
 def briefs() -> list[Any]:
@@ -59,8 +62,10 @@ def test_lines_fit_and_identifiers_are_whole(
         assert len(line) <= WIDTH and line == line.rstrip()
     for name in set(columns) - set(cut):
         assert any(rows[0][name] in line for line in text.splitlines()), name
-    if cut:
-        assert ("..." if charset == "ascii" else "…") in text and LONG not in text
+    ellipsis = "..." if charset == "ascii" else "…"
+    assert (ellipsis in text) is (LONG in rows[0].values()) and LONG not in text
+    if columns[-1] in cut:
+        assert REASON in " ".join(text.split())
 
 
 def test_identifier_that_is_longer_than_a_line_has_a_line_of_its_own() -> None:
@@ -109,11 +114,22 @@ def test_value_that_the_output_cannot_have_is_escaped() -> None:
     assert "\\xe4" in printed(lambda: print_rows([{"id": "ä"}], as_json=False, empty=""), "ascii")
 
 
-def test_rows_below_a_line_are_indented_and_have_no_heading() -> None:
-    rows = [{"what": "wins", "title": LONG}]
-    text = printed(lambda: print_columns(rows, ("what", "title"), ("title",), heading=False, indent=2))
+def test_text_at_the_end_of_a_row_is_folded_below_it() -> None:
+    """A reason that is cut says nothing. A short one stays on the line of its row."""
+    rows = [{"number": 1, "node": "n", "reason": REASON}, {"number": 12, "node": "m", "reason": "answered 404"}]
+    lines = printed(lambda: print_rows(rows, as_json=False, empty="", cut=("reason",))).splitlines()
 
-    assert text.startswith("  wins  xxx") and len(text.rstrip("\n")) == WIDTH
+    assert lines[1] == "     1  n"
+    assert all(line.startswith("    word-") for line in lines[2:-1])
+    assert " ".join(" ".join(lines[2:-1]).split()) == REASON
+    assert lines[-1] == "    12  m     answered 404"
+
+
+def test_rows_below_a_line_are_indented_and_have_no_heading() -> None:
+    rows = [{"what": "wins", "title": LONG, "tag": "t"}, {"what": "conflict", "title": "", "tag": "u"}]
+    text = printed(lambda: print_columns(rows, ("what", "title", "tag"), ("title",), heading=False, indent=2))
+
+    assert text.startswith("  wins      xxx") and len(text.splitlines()[0]) == WIDTH
 
 
 def test_json_has_all_columns() -> None:
@@ -143,7 +159,7 @@ def test_sentence_cannot_control_the_terminal() -> None:
 
 PROGRAM = (
     "from smartfeeds.lists import print_rows;"
-    f"print_rows([{{'id': 'i', 'title': {LONG!r}}}], as_json=False, empty='', cut=('title',))"
+    f"print_rows([{{'title': {LONG!r}, 'id': 'ii'}}], as_json=False, empty='', cut=('title',))"
 )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.cli.item_rows import rest_notes
 from smartfeeds.console import Exit
 from smartfeeds.core.model import MAX_WRITTEN_BYTES, Slice
 from smartfeeds.core.view import BARE
@@ -155,8 +156,13 @@ def test_item_list_has_the_newest_items_the_newest_last(news: Run) -> None:
     for number in range(30):
         news("publish", "news", f"Text {number}", "--id", f"i{number}", "--link", f"https://example.org/{number}")
 
-    lines = news("item", "list", "news").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["id", *(f"i{number}" for number in range(10, 30))]
+    listed = news("item", "list", "news")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == [
+        "id",
+        *(f"i{number}" for number in range(10, 30)),
+    ]
+    assert listed.stderr == "The newest 20 of 30 items; --max lists more.\n"
+    assert news("item", "list", "news", "--max", "30").stderr == ""
     (row,) = json.loads(news("item", "list", "news", "--max", "1", "--json").stdout)
     assert (row["id"], row["title"], row["link"]) == ("i29", "Text 29", "https://example.org/29")
     assert row["deleted"] is False and row["created"] == row["modified"]
@@ -169,8 +175,14 @@ def test_item_list_of_a_long_node_reads_page_by_page(news: Run, monkeypatch: pyt
     for number in range(8):
         news("publish", "news", f"Text {number}", "--id", f"i{number}")
 
-    rows = json.loads(news("item", "list", "news", "--max", "7", "--json").stdout)
-    assert [row["id"] for row in rows] == [f"i{number}" for number in range(1, 8)]
+    listed = news("item", "list", "news", "--max", "7", "--json")
+    assert [row["id"] for row in json.loads(listed.stdout)] == [f"i{number}" for number in range(1, 8)]
+    assert listed.stderr == ""
+    assert news("item", "list", "news", "--max", "7").stderr == "The newest 7 of 8 items; --max lists more.\n"
+
+
+def test_item_list_of_a_view_that_is_not_counted_says_that_there_may_be_more() -> None:
+    assert rest_notes(20, None) == ["The newest 20 items, and there may be more; --max lists more."]
 
 
 def test_item_list_of_a_view_has_its_items(news: Run) -> None:

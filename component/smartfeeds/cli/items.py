@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from smartfeeds.cli.common import DOCUMENT, config_option, json_option, name_of
-from smartfeeds.cli.item_rows import BRIEF, CUT, item_row, newest_items
+from smartfeeds.cli.item_rows import BRIEF, CUT, item_row, newest_items, rest_notes
 from smartfeeds.cli.list_commands import list_options
 from smartfeeds.cli.offline import act_as, named_or_admin, run_offline
 from smartfeeds.console import Commands, print_err, print_result
@@ -102,9 +102,11 @@ def list_items(node: str, most: int, config: Path | None, *, as_json: bool, wide
     from smartfeeds.store.base import OpenMode
 
     # A filtered view may have to update the filter index, which is a write.
-    items = run_offline(config, lambda service: newest_items(service, node, most), OpenMode.WRITE)
+    newest = run_offline(config, lambda service: newest_items(service, node, most), OpenMode.WRITE)
     empty = f"There are no items in {node}."
-    print_rows(list(map(item_row, items)), as_json=as_json, empty=empty, wide=wide, brief=BRIEF, cut=CUT)
+    print_rows(list(map(item_row, newest.items)), as_json=as_json, empty=empty, wide=wide, brief=BRIEF, cut=CUT)
+    for note in () if as_json else rest_notes(len(newest.items), newest.total):
+        print_err(note)
 
 
 @item_command.command("remove")

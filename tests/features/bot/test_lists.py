@@ -42,6 +42,24 @@ async def test_latest_and_search_cover_all_followed_feeds(component: Component) 
         assert sorted(line for line in answer.split("\n") if line.startswith("- ")) == ["- tea one", "- tea two"]
 
 
+async def test_search_says_where_more_items_match(component: Component) -> None:
+    """A feed shows its newest five. The answer has the command that shows the others."""
+    await component.create(ALICE, "news")
+    await write(component, BOB, "subscribe news")
+    for number in range(7):
+        await component.publish(ALICE, "news", f"tea and milk {number}")
+    await component.events(bare(BOB))
+    (answer,) = await write(component, BOB, "search milk tea")
+    *items, rest = answer.splitlines()
+    assert sum(line.startswith("- tea and milk") for line in items) == 5
+    assert rest.startswith("More: latest news ")
+    (answer,) = await write(component, BOB, rest.removeprefix("More: "))
+    assert sum(line.startswith("- tea and milk") for line in answer.splitlines()) == 7
+    await component.retract(ALICE, "news", "tea and milk 0")
+    await component.retract(ALICE, "news", "tea and milk 1")
+    assert "More:" not in (await write(component, BOB, "search milk tea"))[-1]
+
+
 async def test_feed_that_was_closed_is_marked(component: Component) -> None:
     await component.create(ALICE, "news")
     await component.publish(ALICE, "news", "one")

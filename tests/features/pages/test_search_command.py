@@ -67,6 +67,18 @@ def test_feed_with_more_entries_is_named(feeds: Run) -> None:
     assert len(found(feeds, "plum", "news", "--max", "2")) == 2
 
 
+def test_list_that_has_not_everything_says_so(feeds: Run) -> None:
+    """The rest is not found by looking at a list that ends without a word."""
+    for number in range(3):
+        feeds("publish", "news", f"plum {number}")
+    feeds("publish", "blog", "plum")
+    assert feeds("search", "plum", "news", "--max", "2").stderr == "The newest 2 of 3 items; --max lists more.\n"
+    cut = "The first 2 entries, and there may be more; --max lists more.\n"
+    assert feeds("search", "plum", "--max", "2").stderr == cut
+    assert feeds("search", "plum", "--max", "2", "--json").stderr == ""
+    assert feeds("search", "plum", "--max", "4").stderr == ""
+
+
 def test_nothing_found_is_no_error(feeds: Run) -> None:
     assert "Nothing was found for 'kiwi'." in feeds("search", "kiwi").stderr
     assert found(feeds, "kiwi") == []

@@ -71,12 +71,18 @@ async def search(c: Conversation, rest: str) -> ChatReply:
         lines.append(more(c, len(matches) - PAGE))
     followed = {node.name: node for node, _ in await _follows(c)}
     pairs: list[tuple[Node, Item]] = []
+    others: list[str] = []
     for node in list(followed.values())[:FEEDS]:
-        items = await _newest_if_readable(c, view_name(node.name, [f"q={' '.join(sorted(query))}"]), SHOWN)
-        pairs += [(node, item) for item in items or ()]
+        words_filter = f"q={' '.join(sorted(query))}"
+        # One item more than is shown tells whether others follow.
+        items = await _newest_if_readable(c, view_name(node.name, [words_filter]), SHOWN + 1) or []
+        pairs += [(node, item) for item in items[-SHOWN:]]
+        if len(items) > SHOWN:
+            others.append(c.command(LATEST, node.name, words_filter, str(MOST)))
     if pairs:
         lines += [c.say("Items:"), *await _item_lines(c, pairs[:MOST])]
         lines += [more(c, len(pairs) - MOST)] if len(pairs) > MOST else []
+        lines += [c.say("More: {command}", command=command) for command in others[:SHOWN]]
     if not lines:
         return ChatReply(
             c.say("Nothing found. Items are searched in the feeds that you follow; show FEED q=WORD searches one feed.")

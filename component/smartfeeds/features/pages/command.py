@@ -8,7 +8,7 @@ from urllib.parse import quote
 import click
 
 from smartfeeds.cli.common import bare_jid
-from smartfeeds.cli.item_rows import BRIEF, CUT, item_row, newest_items
+from smartfeeds.cli.item_rows import BRIEF, CUT, item_row, newest_items, rest_notes
 from smartfeeds.cli.list_commands import list_options
 from smartfeeds.cli.nodes import all_nodes
 from smartfeeds.cli.offline import actor_of, run_offline
@@ -53,11 +53,11 @@ def search_command(
         else partial(_of_node, node=node, query=query, by=by, most=most)
     )
     # The first search writes the filter index.
-    rows, more = run_offline(config, work, OpenMode.WRITE)
+    rows, notes = run_offline(config, work, OpenMode.WRITE)
     empty = f"Nothing was found for {text!r}."
     print_rows(rows, as_json=as_json, empty=empty, wide=wide, brief=("node", *BRIEF), cut=CUT)
-    if more and not as_json:
-        print_err(f"There are more entries in {', '.join(more)}: name one of them as NODE.")
+    for note in () if as_json else notes:
+        print_err(note)
 
 
 def _view(query: str) -> View | None:
@@ -70,14 +70,15 @@ def _view(query: str) -> View | None:
 async def _of_node(
     service: "FeedService", node: str, query: str, by: str | None, most: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    items = await newest_items(service, f"{node}{'&' if '?' in node else '?'}{query}", most, by)
-    return [{"node": node, **item_row(item)} for item in items if not item.deleted], []
+    newest = await newest_items(service, f"{node}{'&' if '?' in node else '?'}{query}", most, by)
+    rows = [{"node": node, **item_row(item)} for item in newest.items if not item.deleted]
+    return rows, rest_notes(len(newest.items), newest.total)
 
 
 async def _of_all(
     service: "FeedService", view: View, by: str | None, most: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the rows of the entries, and the feeds that have others."""
+    """Return the rows of the entries, and what to say of others."""
     from smartfeeds.features.pages.river_requests import SearchFeeds, SearchResult
     from smartfeeds.service.answers import ask
     from smartfeeds.service.importing import index_import
@@ -95,5 +96,9 @@ async def _of_all(
             rows += [{"node": hits.node.name, **item_row(item)} for item in hits.items]
             more += [hits.node.name] if hits.more else []
         if result.next is None or len(rows) >= most:
-            return rows[:most], more
+            break
         request = SearchFeeds(request.actor, request.service, view, result.next)
+    is_cut = result.next is not None or len(rows) > most
+    notes = [f"The first {min(most, len(rows)):,} entries, and there may be more; --max lists more."] if is_cut else []
+    notes += [f"There are more entries in {', '.join(more)}: name one of them as NODE."] if more else []
+    return rows[:most], notes

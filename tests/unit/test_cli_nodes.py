@@ -44,11 +44,22 @@ def test_set_changes_the_named_options_and_no_others(news: Run) -> None:
     assert (options["title"], options["access_model"], options["description"]) == ("Our = news", "whitelist", "first")
 
 
-@pytest.mark.parametrize("setting", ["title", "tilte=x", "=x", "pubsub#title=x"])
-def test_set_refuses_what_is_no_option(news: Run, setting: str) -> None:
-    stderr = news("node", "set", "news", setting, code=Exit.USAGE).stderr
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("title", "'title' is not NAME=VALUE; there are: "),
+        ("acces_model=open", "there is no option 'acces_model'; did you mean access_model?"),
+        ("tilte=x", "there is no option 'tilte'; did you mean title?"),
+        ("pubsub#title=x", "there is no option 'pubsub#title'; did you mean title?"),
+        ("=x", "there is no option ''; there are: "),
+        ("colour=red", "there is no option 'colour'; there are: "),
+    ],
+)
+@pytest.mark.parametrize("command", [("set", "news"), ("create", "other", "--option")])
+def test_wrong_option_is_named(news: Run, command: tuple[str, ...], setting: str, reason: str) -> None:
+    stderr = " ".join(news("node", *command, setting, code=Exit.USAGE).stderr.split())
 
-    assert "KEY=VALUE" in stderr and ("access_model" in stderr or "did you mean title?" in stderr)
+    assert reason in stderr and ("access_model, " in stderr or "did you mean" in stderr)
 
 
 def test_set_refuses_an_impossible_value_and_changes_nothing(news: Run) -> None:

@@ -84,17 +84,17 @@ def create_node(
 
 @node_command.command("set")
 @click.argument("node")
-@click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE...")
+@click.argument("settings", nargs=-1, required=True, metavar="NAME=VALUE...")
 @config_option
 @json_option
 def set_options(node: str, settings: tuple[str, ...], config: Path | None, *, as_json: bool) -> None:
     """Change options of NODE, such as title="Our news". Other options stay.
 
-    `smartfeeds node show` lists the options. Repeat the key of an option that has several values.
+    `smartfeeds node show` lists the options. Repeat the name of an option that has several values.
     """
     from smartfeeds.store.base import OpenMode
 
-    form = _form(None, settings, "KEY=VALUE")
+    form = _form(None, settings, "NAME=VALUE")
     run_offline(config, partial(_configure, node=node, form=form), OpenMode.WRITE)
     options = {name.removeprefix(PUBSUB): " ".join(values) for name, values in form.items()}
     print_result(f"Configured the node {node}.", {"node": node, "options": options}, as_json=as_json)
@@ -166,10 +166,12 @@ def _form(kind: str | None, options: tuple[str, ...], hint: str = "--option") ->
     form: dict[str, tuple[str, ...]] = {KIND: (kind,)} if kind else {}
     for text in options:
         name, equals, value = text.partition("=")
-        if not equals or name not in OPTIONS:
-            known = f" with one of: {', '.join(OPTIONS)}"
-            meant = did_you_mean(name.removeprefix(PUBSUB), OPTIONS) if equals else ""
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE{meant or known}", param_hint=hint)
+        known = f"there are: {', '.join(OPTIONS)}"
+        if not equals:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE; {known}", param_hint=hint)
+        if name not in OPTIONS:
+            meant = did_you_mean(name.removeprefix(PUBSUB), OPTIONS) or f"; {known}"
+            raise click.BadParameter(f"there is no option {name!r}{meant}", param_hint=hint)
         form[PUBSUB + name] = (*form.get(PUBSUB + name, ()), value)
     return form
 

@@ -228,6 +228,23 @@ async def test_misspelt_feed_is_suggested(news: Component, text: str, suggestion
     assert offered(message) == ([suggestion, "help"] if suggestion else [])
 
 
+@pytest.mark.parametrize("command", ["subscribe", "unsubscribe", "show", "latest"])
+@pytest.mark.parametrize(
+    ("filters", "reason"),
+    [
+        ("autor=bob", "There is no filter autor. Did you mean author?"),
+        ("category=music Autor=bob", "There is no filter Autor. Did you mean author?"),
+        ("zzz=1", "There is no filter zzz. There are: order, author, "),
+        ("music", "Filters are written NAME=VALUE, such as author=bob or category=music."),
+        ("author=", "Filters are written NAME=VALUE, such as author=bob or category=music."),
+    ],
+)
+async def test_wrong_filter_is_named(news: Component, command: str, filters: str, reason: str) -> None:
+    (answer,) = await write(news, BOB, f"{command} news {filters}")
+    assert answer.startswith(reason)
+    assert answer.splitlines()[-1].startswith(f"Write: {command} ")
+
+
 @pytest.mark.parametrize("setting", ["answer", "hide"])
 async def test_closed_feed_is_never_suggested(start: Starter, setting: str) -> None:
     """Nothing of a closed feed leaks."""

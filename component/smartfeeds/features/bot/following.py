@@ -9,12 +9,13 @@ from dataclasses import replace
 from functools import partial
 
 from smartfeeds.chat.commands import NAME_CHARACTERS, ChatReply, Offer, UsageError
-from smartfeeds.chat.grammar import arguments, view_name
+from smartfeeds.chat.grammar import arguments
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import SubscriptionState
 from smartfeeds.core.text import cut
 from smartfeeds.features.bot.chat import DAILY, Digest
 from smartfeeds.features.bot.conversation import Conversation
+from smartfeeds.features.bot.reading import view_of
 from smartfeeds.features.bot.render import feed_name, render_item
 from smartfeeds.features.bot.schedule import find_zone, format_minute, parse_minute, parse_quiet
 from smartfeeds.features.bot.usages import HELP, LATEST, SUBSCRIPTIONS, UNSUBSCRIBE
@@ -46,11 +47,7 @@ async def subscribe(c: Conversation, rest: str) -> ChatReply:
         tokens.pop()
         if person is None or not person.local:
             raise UsageError
-    name = view_name(tokens[0], tokens[1:]) if tokens else None
-    if name is None:
-        raise UsageError(
-            c.say("Filters are written NAME=VALUE, such as author=bob or category=music.") if tokens else ""
-        )
+    name = view_of(c, tokens)
     actor = person.bare if person is not None else c.actor
     answer = await c.tools.host.service.write(partial(follow, actor=actor, node_name=name), turn=c.jid)
     c.tools.host.dispatcher.add(answer.consumer)
@@ -76,10 +73,7 @@ async def subscribe(c: Conversation, rest: str) -> ChatReply:
 
 async def unsubscribe(c: Conversation, rest: str) -> ChatReply:
     """Ends the delivery of a feed."""
-    tokens = arguments(rest)
-    name = view_name(tokens[0], tokens[1:]) if tokens else None
-    if name is None:
-        raise UsageError
+    name = view_of(c, arguments(rest))
     consumers = await c.tools.host.service.write(partial(unfollow, actor=c.actor, node_name=name), turn=c.jid)
     # The deliverer finds that nothing is followed any more, and the consumer is removed.
     c.hurry(consumers)

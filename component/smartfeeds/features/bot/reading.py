@@ -5,6 +5,7 @@ that were closed to the user.
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from smartfeeds.chat.commands import NAME_CHARACTERS, ChatReply, Offer, UsageError
@@ -12,9 +13,11 @@ from smartfeeds.chat.grammar import READ_CHARACTERS, arguments, view_name
 from smartfeeds.core.filters import MAX_QUERY_WORDS
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node, Subscription, SubscriptionState
+from smartfeeds.core.nearest import nearest
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import cut, words
+from smartfeeds.core.view import PARAMETERS
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.bot.conversation import Conversation
 from smartfeeds.features.bot.render import (
@@ -92,7 +95,8 @@ async def search(c: Conversation, rest: str) -> ChatReply:
 
 async def show(c: Conversation, rest: str) -> ChatReply:
     """Describes a feed and shows its newest items."""
-    name, filters = _feed(rest)
+    tokens = arguments(rest)
+    name, filters = view_of(c, tokens), tokens[1:]
     info = await c.ask(GetNodeInfo(c.actor, c.service, name), NodeInfo)
     node = info.node
     lines = [feed_name(node), cut(node.options.description, TEXT_CHARACTERS)]
@@ -134,9 +138,7 @@ async def latest(c: Conversation, rest: str) -> ChatReply:
         count = _number(tokens.pop(), 1, MOST)
     pairs: list[tuple[Node, Item]] = []
     if tokens:
-        name = view_name(tokens[0], tokens[1:])
-        if name is None:
-            raise UsageError
+        name = view_of(c, tokens)
         node = (await c.ask(GetNodeInfo(c.actor, c.service, name), NodeInfo)).node
         pairs = [(node, item) for item in await pull_newest(c, name, count)]
     else:
@@ -200,13 +202,24 @@ def _closed(c: Conversation, number: int) -> str:
     )
 
 
-def _feed(rest: str) -> tuple[str, list[str]]:
-    """The name of a view from a feed and filters. Raises UsageError."""
-    tokens = arguments(rest)
+def view_of(c: Conversation, tokens: Sequence[str]) -> str:
+    """Returns the name of a view from a feed and filters. Raises UsageError, which says what is wrong with a filter."""
     name = view_name(tokens[0], tokens[1:]) if tokens else None
-    if name is None:
-        raise UsageError
-    return name, tokens[1:]
+    if name is not None:
+        return name
+    pairs = [text.partition("=")[::2] for text in tokens[1:]]
+    unknown = [key for key, value in pairs if value and key.casefold() not in PARAMETERS]
+    if not unknown:
+        raise UsageError(
+            c.say("Filters are written NAME=VALUE, such as author=bob or category=music.") if tokens else ""
+        )
+    key = cut(unknown[0], NAME_CHARACTERS)
+    meant = nearest(key, PARAMETERS)
+    raise UsageError(
+        c.say("There is no filter {name}. Did you mean {filter}?", name=key, filter=meant)
+        if meant
+        else c.say("There is no filter {name}. There are: {filters}", name=key, filters=", ".join(PARAMETERS))
+    )
 
 
 def _number(text: str, least: int, most: int) -> int:

@@ -8,22 +8,41 @@ import pytest
 from smartfeeds.console import Exit
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.accounts import rows as account_rows
-from smartfeeds.features.accounts.tokens import add_token, new_token
+from smartfeeds.features.accounts.tokens import add_token, authenticate, new_token
 from smartfeeds.features.demo import serve
-from smartfeeds.features.demo.serve import NODE, find_folder, prepare, replace_token
+from smartfeeds.features.demo.serve import NODE, find_folder, keep_token, prepare
 from smartfeeds.features.demo.stage import OWNER
 from support.shell import Run
 from support.world import World
 
 
-async def test_start_replaces_the_token_of_the_last_one(feed: World) -> None:
-    """Other tokens of the owner stay."""
+async def test_start_has_the_token_of_the_last_one(feed: World, tmp_path: Path) -> None:
+    """A script that has it works after a restart. Other tokens of the owner stay."""
     own, _ = new_token(OWNER, TokenScope.READ, NODE, "mine")
     await feed.service.write(lambda tx, context: add_token(tx, context, own, None))
-    first, second = [await replace_token(feed.service) for _ in range(2)]
-    ids = {token.token_id for token in await feed.service.read(lambda tx, _: account_rows.tokens_of(tx, OWNER))}
+    first, second = [await keep_token(feed.service, tmp_path) for _ in range(2)]
+    assert first == second
+    assert await token_ids(feed) == {own.token_id, first.split("_")[1]}
+    await feed.service.read(lambda tx, context: authenticate(tx, context, second))
+    assert (tmp_path / "token").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("text", [None, "", "sf_x", "sf_" + "0" * 12 + "_" + "x" * 43])
+async def test_token_that_the_store_does_not_have_is_replaced(feed: World, tmp_path: Path, text: str | None) -> None:
+    """Somebody has revoked it, or it was made by a version without a file."""
+    first = await keep_token(feed.service, tmp_path)
+    if text is None:
+        await feed.service.write(lambda tx, _: account_rows.remove_token(tx, first.split("_")[1]))
+    else:
+        (tmp_path / "token").write_text(text)
+    second = await keep_token(feed.service, tmp_path)
     assert first != second
-    assert ids == {own.token_id, second.split("_")[1]}
+    assert await token_ids(feed) == {second.split("_")[1]}
+    assert await keep_token(feed.service, tmp_path) == second
+
+
+async def token_ids(feed: World) -> set[str]:
+    return {token.token_id for token in await feed.service.read(lambda tx, _: account_rows.tokens_of(tx, OWNER))}
 
 
 def test_demonstration_has_a_hub(tmp_path: Path) -> None:

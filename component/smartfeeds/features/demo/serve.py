@@ -22,11 +22,12 @@ from smartfeeds.app.config import Settings, load
 from smartfeeds.app.formats import read_document
 from smartfeeds.app.lifecycle import App
 from smartfeeds.cli.run import report_of, status_file
+from smartfeeds.cli.whole_file import whole_file
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.token import TokenScope
-from smartfeeds.errors import ConfigError, LinkError, StoreError
+from smartfeeds.errors import ConfigError, FeedError, LinkError, StoreError
 from smartfeeds.features.accounts import rows as account_rows
-from smartfeeds.features.accounts.tokens import add_token, new_token
+from smartfeeds.features.accounts.tokens import add_token, authenticate, new_token
 from smartfeeds.features.demo.blog import Blog
 from smartfeeds.features.demo.folder import FOLDER
 from smartfeeds.features.demo.stage import OWNER, write_config
@@ -45,6 +46,7 @@ NODE: Final = "planet"
 READER: Final = "bob@localhost"
 ONLINE_S: Final = 60.0
 _SCENE: Final = "scene.json"
+_FILE: Final = "token"  # of the token, which the store does not have as a text
 _LABEL: Final = "smartfeeds demo serve"
 # The usual ports of XMPP servers and of the service, each plus 10,000: a server on this machine may have those.
 _CLIENT_PORT, _COMPONENT_PORT, _HTTP_PORT, _BLOG_PORT = 15222, 15347, 15280, 15281
@@ -219,26 +221,41 @@ async def serve(folder: Path, console: Console, progress: Progress) -> None:
             people = SetAffiliations(Jid(*OWNER.split("@")), SERVICE, NODE, ((READER, "publisher"),))
             await app.service.handle(people)
         node = await app.service.read(lambda tx, _context: tx.node(NODE))
-        token = await replace_token(app.service)
+        token = await keep_token(app.service, folder)
         console.print(_text(folder, scene, token, counts.added, node.live if node is not None else 0), markup=False)
         await stop.wait()
         console.print("Stopping.")
     console.print(f"All data is in {folder}; the next start finds it again.", markup=False)
 
 
-async def replace_token(service: FeedService) -> str:
-    """Returns a token for publishing in the feed, in place of that of the last start. The store does not have the text
-    of a token, so it cannot be shown again."""
+async def keep_token(service: FeedService, folder: Path) -> str:
+    """Returns a token for publishing in the feed: that of the last start, while the store has it. The store does not
+    have the text of a token, so a file of the folder has it. Raises ConfigError, StoreError."""
+    file = folder / _FILE
+    former = await asyncio.to_thread(lambda: file.read_text("utf-8") if file.is_file() else "")
 
-    def replaced(tx: WriteTx, context: Context) -> str:
-        for former in account_rows.tokens_of(tx, OWNER):
-            if former.label == _LABEL:
-                account_rows.remove_token(tx, former.token_id)
-        token, text = new_token(OWNER, TokenScope.PUBLISH, NODE, _LABEL)
-        add_token(tx, context, token, None)
-        return text
+    def kept(tx: WriteTx, context: Context) -> str:
+        try:
+            authenticate(tx, context, former)
+        except FeedError:  # there is none, or somebody has revoked it
+            return replace_token(tx, context)
+        return former
 
-    return await service.write(replaced)
+    text = await service.write(kept)
+    if text != former:
+        with whole_file(file, private=True) as target:
+            target.write(text.encode())
+    return text
+
+
+def replace_token(tx: WriteTx, context: Context) -> str:
+    """Returns a new token for publishing in the feed, in place of former ones."""
+    for former in account_rows.tokens_of(tx, OWNER):
+        if former.label == _LABEL:
+            account_rows.remove_token(tx, former.token_id)
+    token, text = new_token(OWNER, TokenScope.PUBLISH, NODE, _LABEL)
+    add_token(tx, context, token, None)
+    return text
 
 
 def find_folder() -> Path:

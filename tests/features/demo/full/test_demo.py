@@ -132,7 +132,8 @@ def test_share_says_when_services_agree_on_something_else(titles: Titles) -> Non
 
 async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start, tmp_path: Path) -> None:
     first = await start("demo", "serve")
-    items, news, account, password, ports = told(await scene(first))
+    text = await scene(first)
+    items, news, account, password, ports = told(text)
     assert (await output(start, "demo", "publish", "Hello"))[1].startswith("Published ")
     assert await output(start, "status", "--config", ".run/smartfeeds.toml") == (0, "online\n")
     first.send_signal(signal.SIGINT)
@@ -145,7 +146,8 @@ async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start
     assert not any(is_listening(port) for port in ports)
 
     second = await start("demo", "serve")
-    again = told(await scene(second))
+    text_again = await scene(second)
+    again = told(text_again)
     follow = await start(
         "follow", "xmpp:feeds.localhost?;node=planet", "--mirror", "--until-caught-up",
         "--jid", account, "--password", password, "--server", f"127.0.0.1:{ports[0]}", "--plaintext",
@@ -157,7 +159,11 @@ async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start
     assert len(changes) == items + 1
     assert "Hello" in changes[-1]
     assert printed[-1].startswith("proof    in step with planet?order=modified")
-    assert (tmp_path / ".run" / "scene.json").stat().st_mode & 0o077 == 0
+    assert all((tmp_path / ".run" / name).stat().st_mode & 0o077 == 0 for name in ("scene.json", "token"))
+    # A script with the line of the first start works.
+    (line,), (line_again,) = [re.findall(r"curl -u .*", printed) for printed in (text, text_again)]
+    assert line == line_again
+    assert json.loads(await run(line.replace("curl ", "curl -sS ")))["title"] == "Hello, world"
 
 
 async def test_serve_prints_a_line_that_publishes(start: Start, tmp_path: Path) -> None:

@@ -118,6 +118,17 @@ async def test_keys_lead_from_entry_to_entry(web: Web, open_page: Opener) -> Non
     tab.check()
 
 
+@pytest.mark.parametrize("path", ["/feeds/notes/", "/"])
+async def test_key_opens_an_entry_without_a_visible_title(web: Web, open_page: Opener, path: str) -> None:
+    await web.component.create(ALICE, "notes")
+    await web.component.publish(ALICE, "notes", "a", html_entry("Entry a.", "<p>Entry a. And more.</p>"))
+    tab = await open_page(path)
+    for key in ("j", "o"):
+        await tab.page.keyboard.press(key)
+    await expect(tab.page).to_have_url(f"{web.origin}/entries/notes/a")
+    tab.check()
+
+
 async def test_keys_search_and_explain_themselves(web: Web, open_page: Opener) -> None:
     """/ leads to the search; ? opens the list of keys, which Escape closes; the button below the page opens it too."""
     tab = await reading(web, open_page)

@@ -27,6 +27,7 @@ _SENTENCE_END = re.compile(r"[.!?…:;,。！？][\"'”’»)]?$")
 # The start of a line of a list, a quotation or code.
 _MARKED = re.compile(r"\s*(?:[-*+•–>]\s|>|\d{1,9}[.)]\s|```|~~~|#!|\||\t| {4})")
 _MARKS = re.compile(r"^[ \t]*(?:(?:[-*+•–>#]+|\d{1,9}[.)])[ \t]+|(?:```|~~~).*$|>+)", re.MULTILINE)
+_ELLIPSIS = re.compile(r"\s*(?:\[(?:…|\.{3})\]|\((?:…|\.{3})\)|…|\.{3})$")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 _HEADING = re.compile(r"\s*<(h[1-6])(?:\s[^<>]*)?>((?:(?!</?h[1-6]\b).)*)</\1\s*>\s*", re.IGNORECASE | re.DOTALL)
 _PARAGRAPH = re.compile(r"\s*<p>([^<]*)</p>\s*", re.IGNORECASE)
@@ -118,12 +119,25 @@ def shortened(text: str) -> str:
 
 
 def covered(title: str, text: str) -> int:
-    """The number of characters at the beginning of a text on one line that its title shows already."""
-    start = title.removesuffix("…")
+    """The number of characters at the beginning of a text on one line that its title shows already: whole words, or the
+    beginning of the text with an ellipsis, in one of the forms in which programs write it."""
+    start = _ELLIPSIS.sub("", title)
     if not start or not text.startswith(start):
         return 0
     end = len(start)
-    return end if start != title or end == len(text) or text[end].isspace() else 0
+    is_whole = end == len(text) or not (text[end - 1].isalnum() and text[end].isalnum())
+    return end if start != title or is_whole else 0
+
+
+def without_heading(source: str, title: str) -> str:
+    """HTML without the heading with which it begins, if that says the same as its title."""
+    heading = _HEADING.match(source)
+    return source[heading.end() :] if heading is not None and html_text(heading[2]) == title else source
+
+
+def unmarked(text: str) -> str:
+    """A plain text on one line, without the marks of lists, quotations and code, as `title_of_text` reads it."""
+    return squeeze(_MARKS.sub("", text))
 
 
 def _picture_name(source: str) -> str:

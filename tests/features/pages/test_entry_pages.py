@@ -301,23 +301,3 @@ async def test_page_has_the_links_that_its_reader_may_use(notes: Web) -> None:
     assert "edit-links" not in (await page_of(notes, "a")).text
     await component.retract(ALICE, "notes", "a")
     assert await actions(alice) == []
-
-
-@pytest.mark.parametrize(
-    ("title", "inner", "hidden"),
-    [
-        ("One t…", "", True),
-        ("One t…", "<link rel='alternate' href='https://x.example/'/>", False),
-        ("Two…", "", False),
-        ("One", "", False),
-    ],
-)
-async def test_title_that_is_the_beginning_of_the_text_is_not_shown_above_it(
-    notes: Web, title: str, inner: str, hidden: bool
-) -> None:
-    """It is there for lists and for those who listen to the page. A link to the original page stays."""
-    await notes.component.publish(ALICE, "notes", "a", html_entry(title, "<p>One <b>two</b></p>", inner))
-    for path in ("/entries/notes/a", "/feeds/notes/"):
-        page = tree(await notes.get(path, accept=BROWSER))
-        (heading,) = [one for one in page.iter("h1", "h2") if one.text_content() == title]
-        assert (heading.get("class") == "unseen") is hidden

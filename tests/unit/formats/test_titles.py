@@ -5,7 +5,7 @@ import pytest
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.formats.post import Post, entry_of
-from smartfeeds.formats.titles import covered, shortened, split_html, split_text
+from smartfeeds.formats.titles import covered, shortened, split_html, split_text, unmarked, without_heading
 
 LONG = "We walked along the river until it was dark, " * 5
 
@@ -118,10 +118,42 @@ def test_markdown_is_stored_in_the_element_of_rss() -> None:
         ("", "One", 0),
         ("…", "One", 0),
         ("Two", "One", 0),
+        ("One", "One. Two", 3),
+        ("One.", "One. Two", 4),
+        ("One.", "One.Two", 4),
+        ("今天天气很好。", "今天天气很好。我们去河边。", 7),
+        ("今天", "今天天气很好。", 0),
+        ("One t...", "One two", 5),
+        ("One [...]", "One two", 3),
+        ("One […]", "One two", 3),
+        ("One (…)", "One two", 3),
+        ("One …", "One two", 3),
+        ("One...", "One... two", 3),
+        ("...", "... two", 0),
     ],
 )
 def test_part_of_a_text_that_its_title_shows(title: str, text: str, length: int) -> None:
     assert covered(title, text) == length
+
+
+@pytest.mark.parametrize(
+    ("source", "title", "below"),
+    [
+        ("<h1>One &amp; <i>two</i></h1>\n<p>three</p>", "One & two", "<p>three</p>"),
+        (" <H2 id='a'>One</H2>three", "One", "three"),
+        ("<h1>One</h1>", "One", ""),
+        ("<h1>One two</h1><p>three</p>", "One", "<h1>One two</h1><p>three</p>"),
+        ("<p>One</p><h1>One</h1>", "One", "<p>One</p><h1>One</h1>"),
+        ("<h1>One<h2>two</h2>", "One", "<h1>One<h2>two</h2>"),
+        ("<h1></h1><p>One</p>", "One", "<h1></h1><p>One</p>"),
+    ],
+)
+def test_heading_that_says_the_same_as_the_title_leaves_the_html(source: str, title: str, below: str) -> None:
+    assert without_heading(source, title) == below
+
+
+def test_marks_of_lists_and_quotations_are_no_part_of_a_text() -> None:
+    assert unmarked("> One\n- two\n  3. three\n# four") == "One two three four"
 
 
 def test_shortened_text_is_never_the_whole_text() -> None:

@@ -57,13 +57,12 @@ def render_item(texts: Texts, links: Links, node: Node, item: Item, *, edited: b
     entry = read_entry(item)
     title = cut(entry.title.plain, TITLE_CHARACTERS)
     body = next((text.plain for text in (entry.summary, entry.content) if text is not None and text.plain), "")
-    # A title that was made of the text is not shown beside it.
-    known = covered(entry.title.plain, body)
-    if known and entry.title.plain.endswith("…"):
+    # A title that the text begins with is not shown beside it.
+    if covered(entry.title.plain, body):
         headline, excerpt = cut(body, TEXT_CHARACTERS), ""
     else:
         headline = title or cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)
-        excerpt = cut(body[known:].lstrip(), TEXT_CHARACTERS)
+        excerpt = cut(body, TEXT_CHARACTERS)
     if edited:
         headline = texts.say("{title} (edited)", title=headline)
     author = next((cut(person.label, NAME_CHARACTERS) for person in entry.authors if person.label), "")

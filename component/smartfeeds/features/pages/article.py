@@ -1,8 +1,10 @@
 """An item as an article: the part that the page of a feed and the page of an entry share."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from enum import Enum, auto
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -18,9 +20,9 @@ from smartfeeds.features.pages.highlight import mark_html, mark_text, snippet
 from smartfeeds.features.pages.images import file_path
 from smartfeeds.features.pages.sanitise import SHORT, CleanHtml, TextLimits, clean, link_of
 from smartfeeds.formats.authorship import other_publisher
-from smartfeeds.formats.entry import Entry, EntryLink, EntryText, TextKind, read_entry
+from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, EntryText, TextKind, read_entry
 from smartfeeds.formats.payload import Payload
-from smartfeeds.formats.titles import covered
+from smartfeeds.formats.titles import covered, unmarked, without_heading
 from smartfeeds.sync.markup import read_item
 
 # A text is clamped if it is about longer than the twelve lines that style.css shows of it.
@@ -29,6 +31,7 @@ _LONG_LINES = 12
 _LINE_END = re.compile(r"<(?:br|/p|/li|/pre|/h[1-6]|/tr|/dd|/dt|img|/figure)\b|\n")
 _TAG = re.compile(r"<[^>]*>")
 _MAX_PICTURES = 4  # of the files of an entry; its own page has the others
+_BEGINNING_CHARACTERS = 4_096  # of a text, with its tags, in which the title is looked for
 
 
 class Beside(NamedTuple):
@@ -39,6 +42,23 @@ class Beside(NamedTuple):
 
 
 NOTHING_BESIDE = Beside()
+
+
+class TitleUse(Enum):
+    """The place of a title on a page."""
+
+    HEADING = auto()  # above the text
+    BEGINNING = auto()  # the text begins with it
+    TEXT = auto()  # it is the text of an answer
+    NONE = auto()  # there is no title
+
+
+class Body(NamedTuple):
+    """The text of an entry as HTML, whether it is only the beginning, and whether the title is a heading above it."""
+
+    html: str
+    cut: bool
+    has_heading: bool
 
 
 class Article(NamedTuple):
@@ -68,7 +88,7 @@ def article(
     payload = Payload(item.payload)
     shared = read_item(payload.root, payload=False) if sync else None
     entry = read_entry(item._replace(payload=payload))
-    body = body_of(frame, entry)
+    body = shown_body(frame, entry)
     text = mark_html(body.html, search) if search else body.html
     long = _is_long(body.html)
     before, mark, _ = text.partition("<mark>")
@@ -96,7 +116,7 @@ def article(
         edit_path=entry_path(node.name, item.id, WRITE) if may_edit(frame, item) else "",
         delete_path=entry_path(node.name, item.id, DELETE) if may_delete(frame, item) else "",
         reply_path=reply_path(node.name, item.id) if frame.writing is not None and frame.writing.publish else "",
-        repeats=repeats_text(entry),
+        has_heading=body.has_heading,
         answers=beside.answers,
         replies=beside.replies,
         pictures=pictures_of(frame, entry.enclosures)[:_MAX_PICTURES],
@@ -106,11 +126,20 @@ def article(
     return Article(html, authors, tuple(tag.term for tag in entry.categories[:20]))
 
 
-def repeats_text(entry: Entry) -> bool:
-    """Whether the title is the beginning of the text with an ellipsis, as `formats.titles` makes it. Such a title is
-    for lists. It is shown above the text if it is a link to another page."""
-    title, text = entry.title.plain, entry.content
-    return title.endswith("…") and text is not None and not entry.alternate and covered(title, text.plain) > 0
+def title_use(entry: Entry, text: EntryText | None) -> TitleUse:
+    """The use of the title of an entry whose page shows this text, None for no text.
+
+    `formats.titles` and other programs make titles of the beginning of a text, for lists. Nobody should read it twice,
+    and an answer should not shout. Screen readers get each title as a heading.
+    """
+    title = entry.title.plain
+    start = NO_TEXT if text is None else EntryText(text.kind, text.value[:_BEGINNING_CHARACTERS])
+    if not title:
+        return TitleUse.NONE
+    if not start.plain:
+        return TitleUse.TEXT if entry.replies_to else TitleUse.HEADING
+    is_beginning = covered(title, start.plain) or (not start.is_markup and covered(title, unmarked(start.value)))
+    return TitleUse.BEGINNING if is_beginning else TitleUse.HEADING
 
 
 def _is_long(html: str) -> bool:
@@ -122,8 +151,7 @@ def hit_of(entry: Entry, search: AbstractSet[str]) -> str:
     """The part of the texts of an entry that has a word of a search, as HTML, "" without one."""
     if not search:
         return ""
-    texts = (text.plain for text in (entry.content, entry.summary) if isinstance(text, EntryText))
-    return next((hit for text in texts if (hit := snippet(text, search))), "")
+    return next((hit for text in shown_texts(entry) if (hit := snippet(text.plain, search))), "")
 
 
 def pictures_of(frame: Frame, files: Sequence[EntryLink]) -> list[tuple[str, str]]:
@@ -144,13 +172,34 @@ def may_delete(frame: Frame, item: Item) -> bool:
     return writing is not None and (writing.delete_any or item.publisher == frame.reader)
 
 
+def shown_body(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> Body:
+    """The text of an entry, as far as the title does not stand above it."""
+    text, body = _text_of(frame, entry, shown_texts(entry), limits)
+    use = title_use(entry, text)
+    title = clean(EntryText(TextKind.TEXT, entry.title.plain)).html if use is TitleUse.TEXT else ""
+    return Body(f"<p>{title}</p>{body.html}" if title else body.html, body.cut, use is TitleUse.HEADING)
+
+
+def shown_texts(entry: Entry) -> Iterator[EntryText]:
+    """The content and the summary of an entry, without a heading that only repeats the title."""
+    for text in filter(None, (entry.content, entry.summary)):
+        yield replace(text, value=without_heading(text.value, entry.title.plain)) if text.is_markup else text
+
+
 def body_of(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> CleanHtml:
     """The text under the title: the content, or the summary if the content is empty. A picture of the entry is above a
     text that has none."""
+    return _text_of(frame, entry, filter(None, (entry.content, entry.summary)), limits)[1]
+
+
+def _text_of(
+    frame: Frame, entry: Entry, texts: Iterable[EntryText], limits: TextLimits
+) -> tuple[EntryText | None, CleanHtml]:
+    """The first text that is not empty, and its HTML."""
     limits = limits.below(entry.title.plain)
     picture = f'<p><img src="{attribute(entry.picture)}" alt=""></p>' if entry.picture else ""
     image = clean(EntryText(TextKind.HTML, picture), frame.image, limits).html if picture else ""
-    for text in (entry.content, entry.summary):
-        if isinstance(text, EntryText) and (body := clean(text, frame.image, limits)).html.strip():
-            return body if "<img" in text.value.lower() else CleanHtml(image + body.html, body.cut)
-    return CleanHtml(image, False)
+    for text in texts:
+        if (body := clean(text, frame.image, limits)).html.strip():
+            return text, body if "<img" in text.value.lower() else CleanHtml(image + body.html, body.cut)
+    return None, CleanHtml(image, False)

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.urls import CONFLICTS, DELETE, ENCLOSURES, WRITE, entry_path, feed_path, reply_path, xmpp_uri
 from smartfeeds.features.pages.answers import AnswerLink
-from smartfeeds.features.pages.article import article, body_of, may_delete, may_edit, repeats_text
+from smartfeeds.features.pages.article import article, may_delete, may_edit, shown_body
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.images import file_path
 from smartfeeds.features.pages.river_requests import FeedEntry
@@ -135,7 +135,7 @@ def entry_page(
     """
     node, item = answer.node, answer.item
     entry = read_entry(item)
-    body = body_of(frame, entry, WHOLE)
+    body = shown_body(frame, entry, WHOLE)
     path = entry_path(node.name, item.id)
     files = _files(frame, entry, site_url)
     return frame.page(
@@ -160,7 +160,7 @@ def entry_page(
         edit_path=entry_path(node.name, item.id, WRITE) if may_edit(frame, item) else "",
         delete_path=entry_path(node.name, item.id, DELETE) if may_delete(frame, item) else "",
         reply_path=reply_path(reply_node, item.id, node.name) if reply_node else "",
-        repeats=repeats_text(entry),
+        has_heading=body.has_heading,
         answers=answers,
         thread=thread,
         replies="" if thread is None else thread.html(frame, node),

@@ -12,7 +12,7 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, feed_path, list_path, river_path
 from smartfeeds.features.pages.answers import AnswerLink, answer_links
-from smartfeeds.features.pages.article import hit_of
+from smartfeeds.features.pages.article import TitleUse, hit_of, shown_texts, title_use
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.highlight import beginning, mark_text, snippet
 from smartfeeds.features.pages.river_requests import FeedEntry, River
@@ -20,7 +20,6 @@ from smartfeeds.features.pages.sanitise import link_of
 from smartfeeds.formats.authorship import other_publisher
 from smartfeeds.formats.entry import Entry, EntryText, read_entry, replies_of
 from smartfeeds.formats.feed_details import title_of
-from smartfeeds.formats.titles import covered
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.negotiation import ATOM
 from smartfeeds.service.discovery import ChangedNodes
@@ -36,9 +35,11 @@ _NOTHING: frozenset[str] = frozenset()
 @dataclass(frozen=True, slots=True)
 class Card:
     """An entry as a card. `title` and `excerpt` are HTML, `path` is the page of the entry, and `original` the page that
-    it is about, "" if there is none. `publisher` is that of `formats.authorship`."""
+    it is about, "" if there is none. Without `has_heading` the title is for screen readers alone. `publisher` is that
+    of `formats.authorship`."""
 
     title: Markup
+    has_heading: bool
     excerpt: Markup
     path: str
     original: str
@@ -131,14 +132,15 @@ def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING, answers:
     """An entry as a card; `words` are those of a search, and `answers` are links to what the entry answers."""
     entry = read_entry(item)
     text = _text(entry)
+    plain = "" if text is None else text.plain
     title = cut(entry.title.plain, TITLE)
-    # Without a title the beginning of the text stands for it.
-    start = 0 if title else TITLE // 2 - 1
-    if known := covered(title, text):
-        start, text = (known, text) if title.endswith("…") else (0, text[known:].lstrip())
-    excerpt = snippet(text, words, start) or hit_of(entry, words) or beginning(text, start)
+    use = title_use(entry, text)
+    if use is TitleUse.TEXT:
+        plain = title
+    excerpt = snippet(plain, words) or hit_of(entry, words) or beginning(plain)
     return Card(
-        title=Markup(mark_text(title or cut(text, TITLE // 2), words)),  # noqa: S704 - it was escaped
+        title=Markup(mark_text(title or cut(plain, TITLE // 2), words)),  # noqa: S704 - it was escaped
+        has_heading=use is TitleUse.HEADING or not excerpt,
         excerpt=Markup(excerpt),  # noqa: S704 - it was escaped
         path=entry_path(node.name, item.id),
         original=link_of(entry.alternate),
@@ -154,11 +156,7 @@ def make_card(node: Node, item: Item, words: frozenset[str] = _NOTHING, answers:
     )
 
 
-def _text(entry: Entry) -> str:
-    """The beginning of the plain text of an entry: of the content, or of the summary if the content is empty."""
-    for text in (entry.content, entry.summary):
-        if isinstance(text, EntryText):
-            plain = EntryText(text.kind, text.value[:READ_CHARACTERS]).plain
-            if plain:
-                return plain
-    return ""
+def _text(entry: Entry) -> EntryText | None:
+    """The beginning of the text of an entry that has words: of the content, else of the summary."""
+    starts = (EntryText(text.kind, text.value[:READ_CHARACTERS]) for text in shown_texts(entry))
+    return next((start for start in starts if start.plain), None)

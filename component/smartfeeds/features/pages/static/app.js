@@ -109,7 +109,9 @@
 
   function openEntry() {
     const entry = document.activeElement.closest("article");
-    const link = entry && entry.querySelector("a.open, :scope > h2 a, :scope > h3 a");
+    if (!entry) return;
+    // An entry without a visible title has the link at its time.
+    const link = entry.querySelector("a.open, :scope > h2 a, :scope > h3 a") || entry.querySelector("a.when");
     if (link) link.click();
   }
 

@@ -201,3 +201,8 @@ def uri_of(address: str) -> str:
 
 def _escaped(text: str) -> str:
     return quote(_LONE_PERCENT.sub("%25", text), safe=_VALID, errors="surrogatepass")
+
+
+def has_login(url: str) -> bool:
+    """Whether an address has a name or a password."""
+    return "@" in url.partition("://")[2].partition("/")[0]

@@ -157,6 +157,50 @@ async def test_address_without_a_feed_is_explained(component: Component, site: S
     assert await sources(component) == []
 
 
+@pytest.mark.parametrize("user", [ALICE, CAROL])
+@pytest.mark.parametrize(
+    ("address", "node"),
+    [
+        ("https://feeds.a.example/feeds/planet/", "planet"),
+        ("https://feeds.a.example/feeds/planet.atom.", "planet"),
+        ("feeds.a.example/entries/planet/one", "planet"),
+        ("xmpp:feeds.example.org?;node=planet", "planet"),
+        ("https://feeds.a.example/feeds/planet/?author=bob", "planet?author=bob"),
+    ],
+)
+async def test_feed_of_the_service_is_followed_by_its_address(
+    start: Starter, user: str, address: str, node: str
+) -> None:
+    """A view is followed as a view. `unfollow` takes the same address."""
+    component = await start(http={"base_url": "https://feeds.a.example"})
+    await component.create(BOB, "planet", title="The planet")
+    (answer,) = await write(component, user, f"follow {address}")
+    stop = f"'{node}'" if "?" in node else node
+    assert answer.startswith("You follow The planet (planet) now."), answer
+    assert stop.strip("'") in answer.partition("To stop: ")[2]
+    assert await write(component, user, f"unfollow {address}") == [f"You no longer follow {node}."]
+    assert await sources(component) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"), [("answer", "This feed is closed to you."), ("hide", "There is no such feed or item")]
+)
+async def test_closed_feed_of_the_service_is_as_everywhere(start: Starter, setting: str, words: str) -> None:
+    component = await start(http={"base_url": "https://feeds.a.example"}, pubsub={"closed_nodes": setting})
+    await component.create(BOB, "secret", title="Plans", access_model="whitelist")
+    answers = [
+        await write(component, ALICE, text)
+        for text in ("subscribe secret", "follow https://feeds.a.example/feeds/secret/")
+    ]
+    assert answers[0] == answers[1] and answers[0][0].startswith(words)
+
+
+async def test_address_of_the_service_without_a_feed_is_refused(start: Starter) -> None:
+    component = await start(http={"base_url": "https://feeds.a.example"})
+    (answer,) = await write(component, ALICE, "follow https://feeds.a.example/docs")
+    assert answer == "https://feeds.a.example/docs is not the address of a public feed of another server."
+
+
 async def test_private_network_is_refused(start: Starter, site: Site) -> None:
     component = await start()
     (answer,) = await write(component, ALICE, f"follow {site.url('/')}")

@@ -247,6 +247,40 @@ async def test_address_without_a_feed_is_refused(web: Web, site: Site, address: 
     assert await sources(web) == []
 
 
+async def test_feed_of_the_service_is_looked_at_and_followed(start_web: Any) -> None:
+    """By people who may not add feeds, too. A feed of the service fills no other one."""
+    web = await start_web(http={"base_url": "https://feeds.a.example/f"})
+    await web.component.create(BOB, "planet", title="The planet")
+    await web.component.publish(BOB, "planet", "one")
+    carol = await person(web, CAROL)
+    got = await carol.look("https://feeds.a.example/f/feeds/planet.atom")
+    url = "https://feeds.a.example/f/feeds/planet/"
+    assert (got.status, got.json) == (
+        200,
+        {
+            "url": url,
+            "feeds": [
+                {
+                    "address": url,
+                    "title": "The planet",
+                    "entries": 1,
+                    "newest": {"at": "2026-01-01T00:00:00Z", "title": "one"},
+                    "node": "planet",
+                    "follows": False,
+                }
+            ],
+            "mayAdd": False,
+            "chat": got.json["chat"],
+        },
+    )
+    followed = (await carol.follow("xmpp:feeds.example.org?;node=planet")).json
+    assert (followed["node"], followed["address"], followed["isNew"]) == ("planet", url, True)
+    assert [row["node"] for row in await carol.follows()] == ["planet"]
+    alice = await person(web, ALICE)
+    assert "feed of this service" in (await alice.follow(url, node="mine")).json["detail"]
+    assert await sources(web) == []
+
+
 async def test_private_network_is_refused(start_web: Any, site: Site) -> None:
     """[SRC-016] [SRC-084]"""
     web = await start_web()
@@ -387,7 +421,7 @@ async def test_list_is_followed_with_its_folders_and_only_once(web: Web, site: S
         "refused": [("Three", "News"), ("None", None), ("Secret", None)],
     }
     reasons = [feed["reason"] for feed in got.json["refused"]]
-    assert "as many feeds" in reasons[0] and "no address" in reasons[1] and "no address" in reasons[2]
+    assert "as many feeds" in reasons[0] and "no address" in reasons[1] and "with a password" in reasons[2]
     assert "secret" not in got.text
     again = (await alice.ask("POST", "/following/", document, "text/x-opml")).json
     assert again["added"] == [] and len(again["followed"]) == 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.features.polling.own_address import own_nodes, own_path
+from smartfeeds.features.polling.own_address import feed_names, own_nodes, own_path
 
 DOMAIN = "feeds.example.org"
 OWN = "https://feeds.example.org"
@@ -65,3 +65,36 @@ def test_text_leads_to_a_feed_of_the_service(text: str, names: tuple[str, ...]) 
 def test_address_is_below_that_of_the_service(url: str, own_url: str, path: str | None) -> None:
     """[SRC-082] The service may be reached below a path."""
     assert own_path(url, own_url) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (f"{OWN}/feeds/planet/", ("planet",)),
+        (f"{OWN}/feeds/planet.atom?max=all#top", ("planet.atom", "planet")),
+        (f"{OWN}/feeds/planet.rss?author=bob&since=time:0", ("planet.rss?author=bob", "planet?author=bob")),
+        (f"{OWN}/feeds/planet/?order=created&q=a%20ship&timeout=30&utm=x", ("planet?q=a%20ship",)),
+        (f"{OWN}/feeds/127.0.0.1/feed/", ("127.0.0.1/feed",)),
+        (f"{OWN}/feeds/a%3Fb%3Dc/", ("a?b=c",)),
+        (f"{OWN}/entries/planet/tag:x,2026:1", ("planet",)),
+        (f"{OWN}/entries/people/alice/1", ("people/alice",)),
+        (f"{OWN}/entries/people%2Falice/1#replies", ("people/alice",)),
+        ("feeds.example.org/feeds/planet/", ("planet",)),
+        ("xmpp:feeds.example.org?;node=planet", ("planet",)),
+        ("xmpp:feeds.example.org?;node=planet;item=one", ("planet",)),
+        ("xmpp:feeds.example.org?pubsub;action=subscribe;node=planet%3Fauthor%3Dbob", ("planet?author=bob",)),
+        (f"{OWN}/", ()),
+        (f"{OWN}/follow", ()),
+        (f"{OWN}/feeds/", ()),
+        (f"{OWN}/entries/", ()),
+        ("https://blog.example/feeds/planet/", None),
+        ("xmpp:feeds.example.com?;node=planet", None),
+        ("planet", None),
+        ("", None),
+    ],
+)
+def test_address_of_the_service_leads_to_what_is_followed(text: str, names: tuple[str, ...] | None) -> None:
+    """[SRC-082] Pages of feeds and entries, documents, views, and addresses over XMPP. A name is no address: a node may
+    be named as the address of a blog."""
+    assert feed_names(text, DOMAIN, OWN) == names
+    assert feed_names(text, DOMAIN, "") == (names if text.startswith("xmpp:") else None)

@@ -5,6 +5,7 @@ SRC-084).
 already, `follow` subscribes to that node, and the service does not poll the feed twice.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -48,15 +49,17 @@ _REFUSALS: Final = {
 
 
 async def follow(c: Chat, rest: str) -> ChatReply:
-    """Delivers the new entries of a feed of another server."""
+    """Delivers the new entries of a feed of another server, or of this one."""
     words = arguments(rest)
+    if len(words) == 1 and (here := await c.part(AddressFollower).find_here(c.actor, _without_end(words[0]))):
+        return await c.subscribe(here)
     url = _address_in(words[0]) if words else ""
     if not url or len(words) > 2:
         raise UsageError(await _no_address(c, words[0]) if words and not url else "")
     name = words[1] if len(words) == 2 else ""
     try:
         # In a room the node belongs to the author of the message, and the room is the subscriber.
-        author, address = c.by_author().actor, words[0].rstrip(_SENTENCE_ENDS)
+        author, address = c.by_author().actor, _without_end(words[0])
         # The occupants would see what a private network has.
         placed = await c.part(AddressFollower).place(author, address, name, is_public=c.in_room, subscriber=c.actor)
     except NoFeedError as error:
@@ -96,8 +99,8 @@ async def unfollow(c: Chat, rest: str) -> ChatReply:
     words = arguments(rest)
     if len(words) != 1:
         raise UsageError
-    url = _address_in(words[0])
-    node = await c.read(lambda tx, _context: _followed_node(tx, c.jid, words[0], url))
+    url, here = _address_in(words[0]), c.part(AddressFollower).names_here(_without_end(words[0])) or ()
+    node = await c.read(lambda tx, _context: _followed_node(tx, c.jid, words[0], url, here))
     reply = await c.unsubscribe(node)
     if c.author is None:
         return reply
@@ -107,15 +110,17 @@ async def unfollow(c: Chat, rest: str) -> ChatReply:
     return replace(reply, text=f"{reply.text} {c.say('It is not fetched any more, because nobody subscribes to it.')}")
 
 
-def _followed_node(tx: ReadTx, jid: str, text: str, url: str) -> str:
+def _followed_node(tx: ReadTx, jid: str, text: str, url: str, here: Sequence[str]) -> str:
     """Returns the node that a subscriber means by a text, or the text itself if there is none.
 
-    The text is the name of the node, the address of its feed, or the start of its path, such as that of the blog. A
-    start must lead to one node only. A query is no start, because it selects another feed (`channel_id=...`).
+    The text is the name of the node, its own address, that of its feed, or the start of its path, such as that of the
+    blog. A start must lead to one node only. A query is no start, because it selects another feed (`channel_id=...`).
+    `here` are the names that the text means if it is an address of this service; they may be those of views.
     """
     nodes = [node.name for node, _ in list_follows(tx, jid)]
-    if text in nodes or not url:
-        return text
+    own = next((name for name in here if name in nodes or name.partition("?")[0] in nodes), "")
+    if text in nodes or own or not url:
+        return own or text
     sources = [(name, source) for name in nodes for source in source_rows.sources_of(tx, name)]
     feed = address_key(url)
     exact = {name for name, source in sources if feed in (address_key(source.url), address_key(source.first_url))}
@@ -125,9 +130,13 @@ def _followed_node(tx: ReadTx, jid: str, text: str, url: str) -> str:
 
 
 def _address_in(text: str) -> str:
-    """Returns the web address in a word of a message, "" if it has none. Punctuation at the end of a sentence may
-    follow the address."""
-    return read_address(text.rstrip(_SENTENCE_ENDS))
+    """Returns the web address in a word of a message, "" if it has none."""
+    return read_address(_without_end(text))
+
+
+def _without_end(text: str) -> str:
+    """Returns an address without the punctuation at the end of a sentence that may follow it."""
+    return text.rstrip(_SENTENCE_ENDS)
 
 
 CHAT = ChatTable(

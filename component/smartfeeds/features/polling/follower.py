@@ -17,28 +17,32 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.limits import Quota
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.text import cut
-from smartfeeds.core.web_address import address_key, read_address
+from smartfeeds.core.urls import feed_path, xmpp_uri
+from smartfeeds.core.web_address import address_key, has_login, read_address
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.polling import rows
-from smartfeeds.features.polling.finding import MOST_FEEDS, AddressLook, FeedFinder, SeenFeed
+from smartfeeds.features.polling.finding import MOST_FEEDS, TITLE_CHARACTERS, AddressLook, FeedFinder, SeenFeed
 from smartfeeds.features.polling.following import (
     BeginFollowing,
     EndFollowing,
+    FeedHere,
     FollowingBegun,
     FollowingEnded,
+    GetFeedHere,
     GetKnownFeeds,
     KnownFeed,
     KnownFeeds,
     OwnNode,
     Tell,
 )
-from smartfeeds.features.polling.own_address import is_own, own_nodes
+from smartfeeds.features.polling.own_address import feed_names, is_own, own_nodes
 from smartfeeds.features.polling.requests import AddSource, FindSourceNode, MayNotAddError, SourceNode, SourceShown
 from smartfeeds.features.polling.source import NO_SETTINGS, Source, SourceSettings
 from smartfeeds.features.polling.sources import TooManySourcesError
 from smartfeeds.features.polling.subscription_lists import MAX_LISTED
 from smartfeeds.features.polling.tools import SourceTools
 from smartfeeds.features.polling.uploaded_lists import UploadedFeed, read_upload
+from smartfeeds.formats.atom import read_meta
 from smartfeeds.net.addresses import is_private
 from smartfeeds.service.answers import ask
 from smartfeeds.service.context import Context
@@ -74,10 +78,11 @@ class NoFeedError(FeedError):
 @dataclass(frozen=True, slots=True)
 class LookAt(Request):
     """Asks what is at an address, as a person has written it. Nothing is stored. `is_public`: networks of the operator
-    are not reached, whoever asks."""
+    are not reached, whoever asks. `site_url` is the address by which the actor has reached this service."""
 
     address: str
     is_public: bool = False
+    site_url: str = ""
 
 
 class FoundFeed(NamedTuple):
@@ -90,7 +95,8 @@ class FoundFeed(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class LookedAt(Answer):
     """The feeds at an address. `url` is the address that was requested, `title` that of the page there. `own` are the
-    nodes of the actor. `may_add`: it may add feeds that are not `known`. `has_chat`: the bot can tell of new items."""
+    nodes of the actor. `may_add`: it may add feeds that are not `known`. `has_chat`: the bot can tell of new items.
+    `here` is what the service knows of its own feed at this address, None for an address elsewhere."""
 
     url: str
     title: str
@@ -98,16 +104,21 @@ class LookedAt(Answer):
     own: tuple[OwnNode, ...]
     may_add: bool
     has_chat: bool
+    here: FeedHere | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FollowAddress(Request):
-    """Makes the actor follow the feed at an address. `node` is the node that it fills: an existing one of the actor, or
-    a new one of this name; "" for a node that has the feed already, or else a new one that is named by the address."""
+    """Makes the actor follow the feed at an address, or the feed of this service that has the address.
+
+    `node` is the node that the feed fills: an existing one of the actor, or a new one of this name; "" for a node that
+    has the feed already, or else a new one that is named by the address. `site_url` is that of `LookAt`.
+    """
 
     address: str
     node: str = ""
     tell: Tell = Tell.NOBODY
+    site_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +214,11 @@ class AddressFollower:
 
     async def look(self, request: LookAt) -> LookedAt:
         """Returns what is at an address. Raises FeedError: NOT_ACCEPTABLE for a text that is no address of a public
-        feed, MayNotAddError if the service does not have the feed and the actor may not add it."""
+        feed, MayNotAddError if the service does not have the feed and the actor may not add it; for an address of this
+        service as `get_feed_here` does."""
+        here = await self._here(request.actor, request.address, request.site_url)
+        if here is not None:
+            return self._looked_here(here, request.site_url)
         url, without_tls = _typed(request.address)
         answer = await self._known(request.actor, url, with_own=True)
         feeds, known = answer.feeds, answer.feeds[0]
@@ -223,9 +238,14 @@ class AddressFollower:
         return LookedAt(look.url, look.title, pairs, answer.own, answer.may_add, self.has_chat)
 
     async def follow(self, request: FollowAddress) -> AddressFollowed:
-        """Follows an address. Raises FeedError as `place` and `begin_following` do."""
+        """Follows an address. Raises FeedError as `look`, `place` and `begin_following` do."""
         self._check_tell(request.tell)
-        placed = await self.place(request.actor, request.address, request.node, prefers_known=not request.node)
+        here = None if request.node else await self._here(request.actor, request.address, request.site_url)
+        if here is None:
+            placed = await self.place(request.actor, request.address, request.node, prefers_known=not request.node)
+        else:
+            # Pages show feeds, and not views of them.
+            placed = PlacedFeed(here.feed.node, self._address_here(here.feed.node, request.site_url), None)
         begun = await self._begin(request.actor, placed.node, request.tell)
         title = begun.node.options.title or begun.node.name
         return AddressFollowed(placed.node, title, placed.url, begun.is_new, begun.pending, placed.seen)
@@ -269,6 +289,37 @@ class AddressFollower:
         # Before the subscription, so that the person does not get the entries that the feed has already.
         await self._finder.poll(source)
         return PlacedFeed(source.node, feed.url, feed)
+
+    def names_here(self, address: str, site_url: str = "") -> tuple[str, ...] | None:
+        """The names that an address of this service may mean, as `feed_names`."""
+        return feed_names(address, self._domain, self._own_url or site_url)
+
+    async def find_here(self, actor: Jid, address: str) -> str:
+        """Returns the name of the feed or view of this service at an address, "" if there can be none. Raises FeedError
+        as `get_feed_here` does."""
+        here = await self._here(actor, address) if self.names_here(address) else None
+        return "" if here is None else here.view or here.feed.node
+
+    async def _here(self, actor: Jid, address: str, site_url: str = "") -> FeedHere | None:
+        """The feed of this service at an address, None for an address elsewhere. Raises FeedError."""
+        names = self.names_here(address, site_url)
+        return None if names is None else await self._ask(GetFeedHere(actor, self._domain, names), FeedHere)
+
+    def _address_here(self, node: str, site_url: str) -> str:
+        root = self._own_url or site_url
+        return f"{root.rstrip('/')}{feed_path(node)}" if root else xmpp_uri(self._domain, node)
+
+    def _looked_here(self, here: FeedHere, site_url: str) -> LookedAt:
+        known, newest = here.feed, here.newest
+        seen = SeenFeed(
+            self._address_here(known.node, site_url),
+            known.title,
+            count=known.count,
+            newest_us=known.changed_us,
+            newest_title="" if newest is None else cut(read_meta(newest.payload).body, TITLE_CHARACTERS),
+            is_read=here.may_read,
+        )
+        return LookedAt(seen.url, "", (FoundFeed(seen, known),), (), here.may_add, self.has_chat, here)
 
     async def follow_node(self, request: FollowNode) -> FollowingBegun:
         """Follows a feed of this service. Raises FeedError as `begin_following` does."""
@@ -340,7 +391,8 @@ class AddressFollower:
         """The node of a feed of a list, which is added if the service does not have it. Raises FeedError."""
         if known is None:
             if not is_own(feed.text, self._own_url):
-                raise FeedError(Condition.NOT_ACCEPTABLE, _NO_ADDRESS)
+                has_password = has_login(read_address(feed.text))
+                raise FeedError(Condition.NOT_ACCEPTABLE, _PASSWORD if has_password else _NO_ADDRESS)
             # A list of this service, such as an export of what the person follows.
             names = own_nodes(feed.text, self._domain, self._own_url)
             if not names:
@@ -451,6 +503,7 @@ class AddressFollower:
 
 _TOO_MANY: Final = N_("you have as many feeds as this service allows")
 _NO_ADDRESS: Final = N_("this is no address of a web page or feed")
+_PASSWORD: Final = N_("an address with a password cannot be followed here: everybody could read the feed")
 
 
 def _typed(text: str) -> tuple[str, str]:
@@ -459,6 +512,8 @@ def _typed(text: str) -> tuple[str, str]:
     url = read_address(text)
     if not url:
         raise FeedError(Condition.NOT_ACCEPTABLE, _NO_ADDRESS)
+    if has_login(url):
+        raise FeedError(Condition.NOT_ACCEPTABLE, _PASSWORD)
     is_assumed = url.startswith("https:") and not any(scheme in text.lower() for scheme in _SECURE)
     return url, f"http{url.removeprefix('https')}" if is_assumed else ""
 

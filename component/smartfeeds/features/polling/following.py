@@ -5,24 +5,37 @@ is told: the subscription then has `pubsub#deliver` off, and the person reads th
 approval, the export and the erasure of a person's data hold as for every subscription.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import ALL_NUMBERS, Affiliation, KeyRange, Node, NodeKind, Subscription, SubscriptionState
+from smartfeeds.core.model import (
+    ALL_NUMBERS,
+    Affiliation,
+    Item,
+    KeyRange,
+    Node,
+    NodeKind,
+    Slice,
+    Subscription,
+    SubscriptionState,
+)
 from smartfeeds.core.options import PUBSUB
 from smartfeeds.core.public_address import without_secrets
 from smartfeeds.core.suboptions import CHAT, CHAT_ONLY, flag
+from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling import sources
 from smartfeeds.features.polling.polls import resumed
 from smartfeeds.features.polling.requests import EndUnreadSources, end_unread_sources, open_node_of
-from smartfeeds.features.polling.source import Source, SourceState
+from smartfeeds.features.polling.source import Source, SourceState, is_made_for
 from smartfeeds.service.chat_follows import consumer_of, follow
-from smartfeeds.service.context import Context, locate_for, recipient_access
+from smartfeeds.service.context import Context, find_for, locate_for, recipient_access
 from smartfeeds.service.nodes import may_create
 from smartfeeds.service.paged_lists import listed_bytes, listing_of, page_of
 from smartfeeds.service.requests import Answer, NodeRequest, Request, Subscribe, Unsubscribe
@@ -32,6 +45,7 @@ from smartfeeds.service.steps import IndexFirst
 from smartfeeds.service.subscriptions import subscribe, unsubscribe
 from smartfeeds.service.use_cases import UseCases
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.texts import N_
 
 # The nodes that a page offers to be filled with a feed: a longer choice is no help, and a name may be typed.
 MOST_OWN_NODES: Final = 100
@@ -40,6 +54,7 @@ MOST_SOURCES: Final = 20
 FOLDER: Final = "folder"  # the option of a subscription, as `CHAT`: no field of a form
 MAX_FOLDER_CHARACTERS: Final = 100
 HIDDEN_REASON: Final = "cannot be read"
+NO_FEED: Final = N_("the address is one of this service, and no feed")
 _SILENT: Final = {f"{PUBSUB}deliver": ("false",)}
 
 
@@ -86,6 +101,26 @@ class KnownFeed:
 
 
 @dataclass(frozen=True, slots=True)
+class GetFeedHere(Request):
+    """Asks for a feed of this service, or a view of it, by the names that its address may mean (`feed_names`)."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedHere(Answer):
+    """A feed of this service to which the actor may subscribe. `view` is the name of a view if the address is that of
+    one. `newest` is the newest entry. `may_read` is false if an owner has to approve first: then the entries and their
+    number are left out. `may_add` is that of `KnownFeeds`."""
+
+    feed: KnownFeed
+    view: str
+    newest: Item | None
+    may_read: bool
+    may_add: bool
+
+
+@dataclass(frozen=True, slots=True)
 class KnownFeeds(Answer):
     """The feeds in the order of the request. `may_add`: the actor may add feeds to the service. `own` are its nodes
     if the request asked for them."""
@@ -112,6 +147,21 @@ class FollowingBegun(Answer):
     is_new: bool
     pending: bool
     consumer: Consumer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetFollowing(NodeRequest):
+    """Asks whether the actor follows a feed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowingShown(Answer):
+    """The title of a feed, "" if the actor may not know it. `tell` is None if the actor does not follow the feed.
+    `may_follow`: the actor may read it, and its owner permits subscriptions."""
+
+    title: str = ""
+    tell: Tell | None = None
+    may_follow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +248,18 @@ def get_known_feeds(tx: ReadTx, context: Context, request: GetKnownFeeds) -> Kno
     for url in request.urls if request.is_site or not may_add else ():
         by_url[url] = by_url[url] or sources.sources_of_site(tx, url)
     feeds = tuple(_known(tx, context, request.actor, by_url[url], followed) for url in request.urls)
-    most = KeyRange(MOST_OWN_NODES)
-    owned = tx.affiliations_of(bare, most, kind=Affiliation.OWNER) if request.with_own else ()
-    own = tuple(OwnNode(node.name, node.options.title) for node, _ in owned if node.kind is NodeKind.FEED)
+    own = tuple(islice(_own_nodes(tx, bare), MOST_OWN_NODES)) if request.with_own else ()
     return KnownFeeds(feeds, may_add, own)
+
+
+def _own_nodes(tx: ReadTx, bare: str) -> Iterator[OwnNode]:
+    """The feeds that a person owns, without those that were made for one feed of another server."""
+    after = 0
+    while part := tx.affiliations_of(bare, KeyRange(MOST_OWN_NODES, after), kind=Affiliation.OWNER):
+        after = part[-1][0].node_no
+        names = [node.name for node, _ in part if node.kind is NodeKind.FEED]
+        filled = {name for name, url in source_rows.addresses_of(tx, names) if is_made_for(name, url)}
+        yield from (OwnNode(node.name, node.options.title) for node, _ in part if node.name in {*names} - filled)
 
 
 def _known(tx: ReadTx, context: Context, actor: Jid, rows: list[Source], followed: set[int]) -> KnownFeed:
@@ -215,6 +273,43 @@ def _known(tx: ReadTx, context: Context, actor: Jid, rows: list[Source], followe
         return KnownFeed()
     changed_us = node.last_modified_us if node.last_modified_us >= 0 else None
     return KnownFeed(node.name, node.node_no in followed, node.options.title or node.name, node.live, changed_us)
+
+
+def get_feed_here(tx: ReadTx, context: Context, request: GetFeedHere) -> FeedHere:
+    """The feed that an address of this service names. Raises FeedError as `subscriptions.subscribe` does, and
+    NOT_ACCEPTABLE for an address that is no feed."""
+    actor = request.actor
+    if not request.names:
+        raise FeedError(Condition.NOT_ACCEPTABLE, NO_FEED)
+    *longer, last = request.names
+    nodes = (find_for(tx, context, name, actor) for name in longer)
+    located = next(filter(None, nodes), None) or locate_for(tx, context, last, actor)
+    node, access, may_read = located.node, located.access, located.access.may_read
+    if node.kind is not NodeKind.FEED:
+        raise FeedError(Condition.NOT_ACCEPTABLE, NO_FEED)
+    if not may_read:
+        access.subscription_on_request()  # raises for all nodes but those whose owner approves
+    follows = bool(_subscriptions(tx, context, node, actor))
+    title = node.options.title if may_read or access.sees_description else ""
+    newest = tx.slice(node.node_no, Slice(BARE, 1, newest=True)) if may_read else []
+    changed_us = newest[0].modified_us if newest else None
+    known = KnownFeed(node.name, follows, title or node.name, node.live if may_read else 0, changed_us)
+    view = f"{node.name}?{located.view_text}" if located.view.filtered else ""
+    return FeedHere(known, view, newest[0] if newest else None, may_read, may_create(context, actor))
+
+
+def get_following(tx: ReadTx, context: Context, request: GetFollowing) -> FollowingShown:
+    """Whether the actor follows a feed. A feed that the actor may not read is as one that does not exist."""
+    node = tx.node(request.node or "")
+    if node is None or node.kind is not NodeKind.FEED:
+        return FollowingShown()
+    access = recipient_access(tx, context, node, request.actor)
+    row = next(iter(_subscriptions(tx, context, node, request.actor)), None)
+    return FollowingShown(
+        (node.options.title or node.name) if access.may_read or access.sees_description else "",
+        None if row is None else tell_of(row),
+        access.may_read and node.options.subscribe,
+    )
 
 
 def begin_following(tx: WriteTx, context: Context, request: BeginFollowing) -> FollowingBegun | IndexFirst:
@@ -355,6 +450,8 @@ def _for_readers(source: Source) -> Source:
 USE_CASES: Final = UseCases(
     reads={
         GetKnownFeeds: ("get_known_feeds", get_known_feeds),
+        GetFeedHere: ("get_feed_here", get_feed_here),
+        GetFollowing: ("get_following", get_following),
         ListFollowed: ("list_followed", list_followed),
     },
     writes={

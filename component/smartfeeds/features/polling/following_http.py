@@ -146,7 +146,7 @@ class FollowingEndpoint:
         address = read_parameters(call.query, ("url",)).get("url", "")
         if not address:
             raise FeedError(Condition.BAD_REQUEST, "url is the address of a site or of a feed")
-        request = LookAt(call.actor, self._service, address, is_from_another_page(call))
+        request = LookAt(call.actor, self._service, address, is_from_another_page(call), call.site_url)
         looked = await ask(self._handle, request, LookedAt)
         body: JsonObject = {
             "url": looked.url,
@@ -168,6 +168,7 @@ class FollowingEndpoint:
             text_of(fields, "address"),
             text_of(fields, "node", default=""),
             Tell(text_of(fields, "tell", _TELLS, Tell.NOBODY.value)),
+            call.site_url,
         )
         followed = await ask(self._perform, request, AddressFollowed)
         body: JsonObject = {

@@ -4,7 +4,8 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from smartfeeds.core.feed_address import AddressError, parse_address
-from smartfeeds.core.urls import FEEDS
+from smartfeeds.core.urls import ENTRIES, FEEDS
+from smartfeeds.core.view import PARAMETERS
 from smartfeeds.core.web_address import address_key, read_address
 
 # Parameters of a document that leave out no item.
@@ -48,6 +49,26 @@ def own_nodes(text: str, domain: str, own_url: str) -> tuple[str, ...]:
     if not {name for name, _value in parse_qsl(query, keep_blank_values=True)} <= _WHOLE:
         return (f"{unquote(path.removeprefix(FEEDS)).rstrip('/')}?{query}",)
     return _names(unquote(path.removeprefix(FEEDS)))
+
+
+def feed_names(text: str, domain: str, own_url: str) -> tuple[str, ...] | None:
+    """The names of feeds and views that an address of this service may mean, the exact one first; None for others.
+
+    People follow what they read: the page of an entry means its feed, and a position in a feed does not count.
+    """
+    path = own_path(text, own_url)
+    if path is None:
+        is_xmpp = text.strip()[: len(_XMPP)].lower() == _XMPP
+        return (own_nodes(text, domain, own_url) or None) if is_xmpp else None
+    names: tuple[str, ...] = ()
+    if path.startswith(FEEDS):
+        names = _names(unquote(path.removeprefix(FEEDS)))
+    elif path.startswith(ENTRIES):
+        names = (unquote(path.removeprefix(ENTRIES).rpartition("/")[0]),)
+    filters = PARAMETERS.keys() - _WHOLE
+    fields = urlsplit(read_address(text)).query.split("&")
+    view = "&".join(field for field in fields if unquote(field.partition("=")[0]) in filters)
+    return tuple(f"{name}?{view}" if view else name for name in names if name)
 
 
 def _names(text: str) -> tuple[str, ...]:

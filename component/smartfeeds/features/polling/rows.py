@@ -18,7 +18,7 @@ from smartfeeds.features.polling.source import (
 from smartfeeds.features.polling.source_entries import EntryKey, EntryPresence, SourceEntry
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import CORRUPT, undamaged
+from smartfeeds.store.rows import CORRUPT, placeholders, undamaged
 from smartfeeds.store.sql_tables import Table, first_due, order_few_by
 
 SOURCE = Table(
@@ -92,6 +92,14 @@ def sources_of(tx: ReadTx, node: str) -> list[Source]:
     """Returns the sources of a node by number. The cost grows with the result."""
     rows = tx.db.rows(f"{SOURCE.select} WHERE node = ? {order_few_by('source_no')}", (node,))
     return undamaged(SOURCE, to_source, rows)
+
+
+def addresses_of(tx: ReadTx, nodes: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns the first addresses of the sources of these nodes, each with its node. The cost grows with the result."""
+    if not nodes:
+        return []
+    statement = f"SELECT node, first_url FROM source WHERE node IN ({placeholders(nodes)})"
+    return [(node, url) for node, url in tx.db.rows(statement, tuple(nodes))]
 
 
 def sources_of_list(tx: ReadTx, list_no: int) -> list[Source]:

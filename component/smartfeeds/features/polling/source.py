@@ -310,14 +310,23 @@ def node_names_of(source: Source) -> Iterator[str]:
     The names are always the same, so a source that was removed and is added again returns to its node. The first name
     may be that of another feed too, such as one with another query. All others end with a part of a digest.
     """
-    parts = urlsplit(source.first_url)
-    folder, _, file = normal_escapes(parts.path).rstrip("/").rpartition("/")
-    stem = file.rpartition(".")[0] or file
-    place = "/".join(filter(None, (ascii_host(parts).removeprefix("www."), folder.strip("/"), stem)))
-    name = re.sub(r"[^0-9A-Za-z./_-]+", "-", place)[:_NODE_CHARACTERS]
+    name = _name_of(source.first_url)
     yield name
     digest = sha256("\n".join(source.identity).encode()).hexdigest()
     yield from (f"{name}-{digest[:length]}" for length in _DIGEST_LENGTHS)
+
+
+def is_made_for(node: str, url: str) -> bool:
+    """Whether a node has a name that the feed at an address gives it."""
+    return re.fullmatch(rf"{re.escape(_name_of(url))}(-[0-9a-f]+)?", node) is not None
+
+
+def _name_of(url: str) -> str:
+    parts = urlsplit(url)
+    folder, _, file = normal_escapes(parts.path).rstrip("/").rpartition("/")
+    stem = file.rpartition(".")[0] or file
+    place = "/".join(filter(None, (ascii_host(parts).removeprefix("www."), folder.strip("/"), stem)))
+    return re.sub(r"[^0-9A-Za-z./_-]+", "-", place)[:_NODE_CHARACTERS]
 
 
 def new_source(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from smartfeeds.core.text import cut
-from smartfeeds.core.web_address import address_key, read_address
+from smartfeeds.core.web_address import address_key, has_login, read_address
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.polling.own_address import is_own
 from smartfeeds.formats.encodings import in_utf8
@@ -47,7 +47,7 @@ def read_upload(document: bytes, most: int, own_url: str) -> list[UploadedFeed]:
 
 def _is_requested(url: str, own_url: str) -> bool:
     """Whether an address is that of another server, and has no name and password."""
-    return "@" not in url.partition("://")[2].partition("/")[0] and not is_own(url, own_url)
+    return not has_login(url) and not is_own(url, own_url)
 
 
 def _feeds(outlines: Iterable[Outline], folder: str) -> Iterator[UploadedFeed]:

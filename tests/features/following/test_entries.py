@@ -3,15 +3,19 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from lxml import html
 
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.token import TokenScope
 from smartfeeds.features.following import entries
+from smartfeeds.service.answers import ask
 from support.bearer import bearer
 from support.browsing import SignedIn, sign_in
-from support.component import ALICE, BOB, bare
+from support.component import ALICE, BOB, DOMAIN, bare, entry
+from support.features import FEATURE_NAMES
 from support.web import Web
 
 
@@ -111,6 +115,93 @@ async def test_closed_feed_shows_nothing(own_web: Web) -> None:
     assert rows == [] and "secret" not in page.text_content()
 
 
+async def test_own_entries_are_no_news(own_web: Web) -> None:
+    """Neither as a badge, nor for the script of the page; not even if somebody else has an older one."""
+    await own_web.component.create(BOB, "one", publish_model="open")
+    await follow(own_web, "one")
+    reader = await sign_in(own_web, ALICE)
+    for item_id in ("a", "b"):
+        own_web.component.clock.advance(1)
+        await own_web.component.publish(ALICE, "one", item_id)
+    rows, page = await shown(reader)
+    assert [new for _, new in rows] == [False, False] and not page.xpath("//input[@name='until']")
+    (newest,) = page.xpath("//section[@id='entries']/@data-newest")
+
+    async def news() -> bool:
+        request = entries.GetNewestKey(actor, DOMAIN, int(newest))
+        answer = await ask(own_web.component.app.service.handle, request, entries.NewestKey)
+        return answer.modified_us > int(newest)
+
+    actor = parse_jid(bare(ALICE))
+    assert actor is not None and not await news()
+    own_web.component.clock.advance(1)
+    await own_web.component.publish(ALICE, "one", "c")
+    assert not await news()
+    await publish(own_web, ("one", "theirs"))
+    assert await news()
+    own_web.component.clock.advance(1)
+    await own_web.component.publish(ALICE, "one", "d")
+    assert await news()
+    assert [new for _, new in (await shown(reader))[0]] == [False, True, False, False, False]
+    # It is edited by somebody else.
+    await publish(own_web, ("one", "a"))
+    assert (await shown(reader))[0][0] == ("one", True)
+
+
+def reply(node: str, item_id: str) -> str:
+    """An entry that answers another one."""
+    return entry(
+        "answer",
+        f"<thr:in-reply-to xmlns:thr='http://purl.org/syndication/thread/1.0' ref='{item_id}'"
+        f" href='xmpp:{DOMAIN}?;node={node};item={item_id}'/>",
+    )
+
+
+async def test_card_says_what_an_entry_answers(own_web: Web) -> None:
+    """As in the river. An entry that the reader may not read is not named by its title."""
+    for node, model, item_id in (("one", "open", "question"), ("closed", "whitelist", "plans")):
+        await own_web.component.create(BOB, node, access_model=model)
+        await own_web.component.publish(BOB, node, item_id, entry(f"The {item_id}"))
+    await follow(own_web, "one")
+    own_web.component.clock.advance(1)
+    await own_web.component.publish(BOB, "one", "answer", reply("one", "question"))
+    own_web.component.clock.advance(1)
+    await own_web.component.publish(BOB, "one", "other", reply("closed", "plans"))
+    reader = await sign_in(own_web, ALICE)
+    _rows, page = await shown(reader)
+    river = html.fromstring((await reader.get("/", "text/html")).text)
+    for cards in (page, river):
+        lines = cards.xpath("//section[@id='entries']//span[@class='reply']")
+        assert [" ".join(line.text_content().split()) for line in lines] == [
+            "In reply to an entry of closed",
+            "In reply to The question",
+        ]
+        assert lines[1].xpath("a/@href") == ["/entries/one/question"]
+
+
+async def test_card_leads_to_the_entry_here(own_web: Web) -> None:
+    """The title of a blog's entry leads to the blog. The link says whether the reader may answer."""
+    for node, model in (("one", "open"), ("two", "publishers")):
+        await own_web.component.create(BOB, node, publish_model=model)
+    await follow(own_web, "one", "two")
+    link = "<link rel='alternate' href='https://blog.example/a'/>"
+    for node in ("one", "two"):
+        own_web.component.clock.advance(1)
+        await own_web.component.publish(BOB, node, "a", entry("A title", link))
+    reader = await sign_in(own_web, ALICE)
+    _rows, page = await shown(reader)
+    cards = page.xpath("//section[@id='entries']/article")
+    assert [card.xpath("h2/a/@href") for card in cards] == [["https://blog.example/a"]] * 2
+    links = [link for card in cards for link in card.xpath("p[@class='more']/a")]
+    answers = "authoring" in FEATURE_NAMES
+    assert [(link.text, link.get("href"), link.get("aria-label")) for link in links] == [
+        ("Read here", "/entries/two/a", "Read here: A title"),
+        ("Read and reply" if answers else "Read here", "/entries/one/a", ANY),
+    ]
+    river = html.fromstring((await reader.get("/", "text/html")).text)
+    assert river.xpath("//section[@id='entries']//p[@class='more']/a/text()") == ["Read here"] * 2
+
+
 async def test_page_has_a_next_one(own_web: Web) -> None:
     await own_web.component.create(BOB, "one")
     await follow(own_web, "one")
@@ -145,9 +236,9 @@ async def test_look_for_newer_entries_reads_one_entry_only(own_web: Web, monkeyp
     merged = entries.merged_entries
 
     def count(*arguments: Any) -> Iterator[Any]:
-        for entry in merged(*arguments):
-            read.append(entry.node.name)
-            yield entry
+        for newest in merged(*arguments):
+            read.append(newest.node.name)
+            yield newest
 
     (shown_newest,) = (await shown(reader))[1].xpath("//section[@id='entries']/@data-newest")
     monkeypatch.setattr(entries, "merged_entries", count)

@@ -6,14 +6,16 @@ before the person followed it count as read.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from smartfeeds.core.access import Access
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, KeyRange, Node, Subscription
 from smartfeeds.features.pages.river import EntryPlace
 from smartfeeds.features.pages.river_requests import FeedEntry, edge_at, merged_entries, place_of
 from smartfeeds.features.polling.following import followed_feeds
 from smartfeeds.service.context import Context, recipient_access
+from smartfeeds.service.replies import AnsweredItems, find_answered
 from smartfeeds.service.requests import Answer, Request
 from smartfeeds.service.steps import MoreSteps
 from smartfeeds.service.use_cases import UseCases
@@ -21,43 +23,61 @@ from smartfeeds.store.base import ReadTx, WriteTx
 
 READ: Final = "read"  # the option of a subscription, as `core.suboptions.CHAT`: no field of a form
 MARKED_AT_ONCE: Final = 200  # subscriptions that one transaction changes
+BEHIND_OWN: Final = 30  # newest entries among which one of somebody else is looked for, as many as a page has
+
+
+class _Followed(NamedTuple):
+    """A feed that a person follows, with the subscription that counts."""
+
+    node: Node
+    row: Subscription
+    access: Access
 
 
 @dataclass(frozen=True, slots=True)
 class GetMyEntries(Request):
-    """The newest entries of the feeds that the actor follows, at most `limit`, after a place."""
+    """The newest entries of the feeds that the actor follows, at most `limit`, after a place. `base_url` is the address
+    of the site, by which entries may name what they answer."""
 
     limit: int
     after: EntryPlace | None = None
+    base_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MyEntry:
-    """An entry. `is_new`: the actor has not marked it as read."""
+    """An entry. `is_new`: somebody else has published it, and the actor has not marked it as read. `may_reply`: the
+    actor may publish in its feed."""
 
     node: Node
     item: Item
     is_new: bool
+    may_reply: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MyEntries(Answer):
     """Entries by last change, the newest first, and the place of the last one if older ones follow. `feeds` is the
-    number of feeds that the actor follows, and may read."""
+    number of feeds that the actor follows, and may read. `answered` are the items that the entries answer."""
 
     entries: tuple[MyEntry, ...]
     next: EntryPlace | None
     feeds: int
+    answered: AnsweredItems
 
 
 @dataclass(frozen=True, slots=True)
 class GetNewestKey(Request):
-    """The key of the newest entry of what the actor follows. Each open page asks for it, and again after a change."""
+    """The key of the newest entry of what the actor follows that is newer than `since_us` and not its own. Each open
+    page asks for it, and again after a change."""
+
+    since_us: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class NewestKey(Answer):
-    """The key of an entry, 0 without any, and the feeds that the actor follows, also those that were closed since."""
+    """The key of an entry, at most `since_us` without a newer one, and the feeds that the actor follows, also closed
+    ones."""
 
     modified_us: int
     node_nos: tuple[int, ...]
@@ -78,20 +98,23 @@ class MarkedRead(Answer):
 
 def get_my_entries(tx: ReadTx, context: Context, request: GetMyEntries) -> MyEntries:
     """One page. The cost grows with the feeds that the actor follows."""
-    rows = _followed(tx, context, request.actor)
-    nodes = sorted((node for node, _ in rows.values() if node.live), key=lambda node: -node.last_modified_us)
-    before = None if request.after is None else edge_at(tx, context, request.actor, request.after)
+    actor = request.actor
+    feeds = _followed(tx, context, actor)
+    nodes = sorted((feed.node for feed in feeds.values() if feed.node.live), key=lambda node: -node.last_modified_us)
+    before = None if request.after is None else edge_at(tx, context, actor, request.after)
     entries: list[MyEntry] = []
-    size_bytes = 0
+    size_bytes, following = 0, None
     # An entry more than the page has shows that older ones follow.
     for entry in merged_entries(tx, nodes, before, request.limit + 1):
         if len(entries) == request.limit or size_bytes > context.policy.page_bytes:
-            last = entries[-1]
-            return MyEntries(tuple(entries), place_of(tx, FeedEntry(last.node, last.item)), len(rows))
-        is_new = entry.item.modified_us > read_until_us(rows[entry.node.node_no][1])
-        entries.append(MyEntry(entry.node, entry.item, is_new))
+            following = place_of(tx, FeedEntry(entries[-1].node, entries[-1].item))
+            break
+        feed = feeds[entry.node.node_no]
+        is_new = entry.item.modified_us > read_until_us(feed.row) and not _is_own(entry, actor)
+        entries.append(MyEntry(entry.node, entry.item, is_new, feed.access.may_publish))
         size_bytes += len(entry.item.payload)
-    return MyEntries(tuple(entries), None, len(rows))
+    pairs = [(entry.node, entry.item) for entry in entries]
+    return MyEntries(tuple(entries), following, len(feeds), find_answered(tx, context, actor, pairs, request.base_url))
 
 
 def get_newest_key(tx: ReadTx, context: Context, request: GetNewestKey) -> NewestKey:
@@ -99,10 +122,19 @@ def get_newest_key(tx: ReadTx, context: Context, request: GetNewestKey) -> Newes
     the actor."""
     rows = followed_feeds(tx, context, request.actor)
     ordered = sorted((node for node, _ in rows.values() if node.live), key=lambda node: -node.last_modified_us)
-    # Rights are read only until no other feed can have a newer entry.
-    readable = (node for node in ordered if recipient_access(tx, context, node, request.actor).may_read)
-    entry = next(merged_entries(tx, readable, None, 1), None)
-    return NewestKey(0 if entry is None else entry.item.modified_us, tuple(rows))
+    # Most often the newest entry decides. Behind own entries there may be one of somebody else.
+    for count in (1, BEHIND_OWN):
+        # Rights are read only until no other feed can have a newer entry.
+        readable = (node for node in ordered if recipient_access(tx, context, node, request.actor).may_read)
+        for entry in merged_entries(tx, readable, None, count):
+            if entry.item.modified_us <= request.since_us or not _is_own(entry, request.actor):
+                return NewestKey(entry.item.modified_us, tuple(rows))
+    return NewestKey(0, tuple(rows))
+
+
+def _is_own(entry: FeedEntry, actor: Jid) -> bool:
+    """Whether an actor has published an entry: it is no news then."""
+    return entry.item.publisher == actor.bare_text
 
 
 def read_until_us(row: Subscription) -> int:
@@ -110,14 +142,13 @@ def read_until_us(row: Subscription) -> int:
     return max(row.since_us, int(row.options.get(READ, ("0",))[0]))
 
 
-def _followed(tx: ReadTx, context: Context, actor: Jid) -> dict[int, tuple[Node, Subscription]]:
-    """The feeds that a person follows and may read, with the subscription that counts, by number."""
-    rows = followed_feeds(tx, context, actor)
-    return {
-        node_no: (node, row)
-        for node_no, (node, row) in rows.items()
-        if recipient_access(tx, context, node, actor).may_read
+def _followed(tx: ReadTx, context: Context, actor: Jid) -> dict[int, _Followed]:
+    """The feeds that a person follows and may read, by number."""
+    feeds = {
+        node_no: _Followed(node, row, recipient_access(tx, context, node, actor))
+        for node_no, (node, row) in followed_feeds(tx, context, actor).items()
     }
+    return {node_no: feed for node_no, feed in feeds.items() if feed.access.may_read}
 
 
 def mark_read(tx: WriteTx, context: Context, request: MarkRead, after: int = 0) -> MarkedRead | MoreSteps[MarkedRead]:

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
+from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.token import TokenScope
 from smartfeeds.core.urls import FOLLOW, LOGIN, entry_path, feed_path
@@ -20,11 +21,12 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.following.entries import GetMyEntries, GetNewestKey, MarkRead, MyEntries, NewestKey
 from smartfeeds.features.following.upload import read_upload_form
 from smartfeeds.features.following.waiting import NewsWaiters
+from smartfeeds.features.pages.answers import links_of_item
 from smartfeeds.features.pages.bookmarklet import PAGE, bookmarklet
-from smartfeeds.features.pages.frame import ReaderPlaces, frame_of, page_reply
+from smartfeeds.features.pages.frame import EntryForms, ReaderPlaces, frame_of, page_reply
 from smartfeeds.features.pages.problem_page import prefers_page
 from smartfeeds.features.pages.river import parse_entry_place
-from smartfeeds.features.pages.river_page import make_card
+from smartfeeds.features.pages.river_page import Card, make_card
 from smartfeeds.features.polling.failures import FailureWords, next_step, words_of_failure, words_of_reason
 from smartfeeds.features.polling.follower import (
     AddressFollowed,
@@ -234,14 +236,20 @@ class FollowPages:
         if not prefers_page(call.header("Accept")):
             return await self._newest(call, query.get("since", ""))
         after = parse_entry_place(query["after"]) if query.get("after") else None
-        answer = await ask(self._handle, GetMyEntries(call.actor, self._service, ENTRIES, after), MyEntries)
+        request = GetMyEntries(call.actor, self._service, ENTRIES, after, call.site_url)
+        answer = await ask(self._handle, request, MyEntries)
         newest_us = max((entry.item.modified_us for entry in answer.entries), default=0)
         frame = frame_of(call)
+
+        def card_of(node: Node, item: Item) -> Card:
+            links = links_of_item(frame.texts, item, answer.answered, self._service, call.site_url)
+            return make_card(node, item, answers=links)
 
         def write() -> bytes:
             return frame.page(
                 "following/templates/entries.html",
-                cards=[(entry, make_card(entry.node, entry.item)) for entry in answer.entries],
+                cards=[(entry, card_of(entry.node, entry.item)) for entry in answer.entries],
+                can_reply=call.parts.find(EntryForms) is not None,
                 feeds=answer.feeds,
                 new=sum(entry.is_new for entry in answer.entries),
                 newest_us=newest_us,
@@ -258,7 +266,7 @@ class FollowPages:
     async def _newest(self, call: HttpCall, since: str) -> Reply:
         """The key of the newest entry. With the key of an entry the request is held until there is a newer one."""
         known_us = parse_number(since, "since") if since else -1
-        read = partial(ask, self._handle, GetNewestKey(call.actor, self._service), NewestKey)
+        read = partial(ask, self._handle, GetNewestKey(call.actor, self._service, known_us), NewestKey)
         with counted(call, self._behind_proxies):
             newest = await self._waiters.newest(read, known_us)
             # After the read: a session that has ended by now must not learn what was published since.

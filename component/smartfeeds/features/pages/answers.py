@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from smartfeeds.core.model import Item
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path
 from smartfeeds.features.pages.sanitise import link_of
-from smartfeeds.formats.entry import ReplyReference, read_entry
-from smartfeeds.service.replies import REFERENCES, Answered, stated_place
+from smartfeeds.formats.entry import ReplyReference, read_entry, replies_of
+from smartfeeds.service.replies import REFERENCES, Answered, AnsweredItems, stated_place
 from smartfeeds.texts import Texts
 
 TITLE = 80  # characters
@@ -24,6 +25,19 @@ class AnswerLink(NamedTuple):
     label: str
     path: str = ""
     address: str = ""
+
+
+def links_of_item(
+    texts: Texts, item: Item, answered: AnsweredItems, domain: str, base_url: str
+) -> tuple[AnswerLink, ...]:
+    """The links to the entries that an item answers. `answered` are those that several items answer."""
+    references = replies_of(item.payload)
+    known = {
+        reference: answered[item.item_no, reference]
+        for reference in references
+        if (item.item_no, reference) in answered
+    }
+    return answer_links(texts, references, domain, base_url, known)
 
 
 def answer_links(

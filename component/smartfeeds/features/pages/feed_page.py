@@ -29,7 +29,7 @@ from smartfeeds.core.urls import (
     subscribe_uri,
 )
 from smartfeeds.core.view import Order
-from smartfeeds.features.pages.answers import answer_links
+from smartfeeds.features.pages.answers import links_of_item
 from smartfeeds.features.pages.article import NOTHING_BESIDE, Article, Beside, article, may_delete, may_edit
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.reply_requests import NO_REPLY_CONTEXT, ReplyContext
@@ -128,14 +128,9 @@ class FeedPageWriter:
         """The parts of articles about other entries, by the numbers of the items that have such parts."""
         besides = {item_no: Beside(replies=count) for item_no, count in context.counts.items()}
         for item in items_of(answer):
-            if item.deleted or not (references := replies_of(item.payload)):
+            if item.deleted or not replies_of(item.payload):
                 continue
-            known = {
-                reference: context.answered[item.item_no, reference]
-                for reference in references
-                if (item.item_no, reference) in context.answered
-            }
-            links = answer_links(frame.texts, references, self._domain, site_url, known)
+            links = links_of_item(frame.texts, item, context.answered, self._domain, site_url)
             besides[item.item_no] = besides.get(item.item_no, NOTHING_BESIDE)._replace(answers=links)
         return besides
 

@@ -69,6 +69,23 @@ class ReplyQueue:
     count: Callable[[HttpCall], Awaitable[int]]
 
 
+class FeedControl(NamedTuple):
+    """A control of another feature beside the name of a feed, for one reader: its template, which uses the `state` of
+    the reader and the path of its form."""
+
+    template: str
+    state: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class FeedControls:
+    """The feature that has such controls, as a part of the service. `read` returns that of the signed-in sender of a
+    request for the page of a feed, None if the sender can do nothing. It raises FeedError."""
+
+    read: Callable[[HttpCall], Awaitable[FeedControl | None]]
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderPlaces:
     """The pages of another feature for signed-in readers, as a part of the service: paths and labels. Every page links
@@ -94,7 +111,7 @@ class Frame:
     system. `reader` is the bare JID of the signed-in user, "" if nobody is signed in; then `csrf` is "" too. `admin`:
     the page links to the administration. `places` are the links of `ReaderPlaces`. `site_url` is the address of the
     site with the base path. `chat`: a message to the service is answered. `waiting` is the number of replies of guests
-    that the reader may decide.
+    that the reader may decide. `control` stands beside the name of the feed.
     """
 
     look: SiteLook = DEFAULT_LOOK
@@ -109,6 +126,7 @@ class Frame:
     site_url: str = ""
     chat: bool = False
     waiting: int = 0
+    control: FeedControl | None = None
 
     @property
     def texts(self) -> Texts:
@@ -164,10 +182,12 @@ async def writing_frame(call: HttpCall) -> Frame:
     return frame if forms is None else replace(frame, writing=await forms.writing(call))
 
 
-async def waiting_frame(call: HttpCall) -> Frame:
-    """Returns the frame of the page of a feed, with the number of replies that wait for the reader. It costs a look-up
-    only in a feed that takes replies of guests. Raises FeedError."""
+async def feed_frame(call: HttpCall) -> Frame:
+    """Returns the frame of the page of a feed for a signed-in reader, with what other features have for the reader
+    there. The replies that wait cost a look-up only in a feed that takes replies of guests. Raises FeedError."""
     frame, queue = await writing_frame(call), call.parts.find(ReplyQueue)
+    if (controls := call.parts.find(FeedControls)) is not None:
+        frame = replace(frame, control=await controls.read(call))
     if queue is None or frame.writing is None or not frame.writing.guests:
         return frame
     return replace(frame, waiting=await queue.count(call))

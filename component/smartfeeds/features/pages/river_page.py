@@ -11,14 +11,14 @@ from markupsafe import Markup
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, feed_path, list_path, river_path
-from smartfeeds.features.pages.answers import AnswerLink, answer_links
+from smartfeeds.features.pages.answers import AnswerLink, links_of_item
 from smartfeeds.features.pages.article import TitleUse, hit_of, shown_texts, title_use
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.highlight import beginning, mark_text, snippet
-from smartfeeds.features.pages.river_requests import FeedEntry, River
+from smartfeeds.features.pages.river_requests import River
 from smartfeeds.features.pages.sanitise import link_of
 from smartfeeds.formats.authorship import other_publisher
-from smartfeeds.formats.entry import Entry, EntryText, read_entry, replies_of
+from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.feed_details import title_of
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.negotiation import ATOM
@@ -83,7 +83,11 @@ class RiverPages:
         return frame.page(
             "river.html",
             cards=[
-                self._card(entry.node, entry.item, self._answers(frame, river, entry, place.site_url))
+                self._card(
+                    entry.node,
+                    entry.item,
+                    links_of_item(frame.texts, entry.item, river.answered, self._domain, place.site_url),
+                )
                 for entry in river.entries
             ],
             feeds=[
@@ -102,17 +106,6 @@ class RiverPages:
             nno=list_path("nno"),
             opml=list_path("opml"),
         )
-
-    def _answers(self, frame: Frame, river: River, entry: FeedEntry, site_url: str) -> tuple[AnswerLink, ...]:
-        """The links to what an entry answers."""
-        item = entry.item
-        references = replies_of(item.payload)
-        known = {
-            reference: river.answered[item.item_no, reference]
-            for reference in references
-            if (item.item_no, reference) in river.answered
-        }
-        return answer_links(frame.texts, references, self._domain, site_url, known)
 
     def _of(self, node: Node, headlines: Mapping[str, Item]) -> Card | None:
         item = headlines.get(node.name)

@@ -14,9 +14,9 @@ from smartfeeds.features.pages.frame import (
     PAGE_HEADERS,
     EntryForms,
     Frame,
+    feed_frame,
     frame_of,
     page_reply,
-    waiting_frame,
     writing_frame,
 )
 from smartfeeds.features.pages.problem_page import for_reader
@@ -66,7 +66,7 @@ class HtmlWriter:
 
     async def frame(self, call: HttpCall) -> Hashable:
         """The frame of a page of a feed, for a signed-in reader with what the reader may write. Raises FeedError."""
-        return await waiting_frame(call) if call.session_id else frame_of(call)
+        return await feed_frame(call) if call.session_id else frame_of(call)
 
     async def beside(self, actor: Jid, answer: FeedPage, place: PageAddress) -> ReplyContext:
         """The answers around the items of a page, by one look-up for all of them. Raises FeedError."""

@@ -12,7 +12,7 @@ from smartfeeds.features.polling.poller import Poller
 from smartfeeds.net import addresses
 from support.accessibility import SETTINGS, Reader, Setting, open_reader
 from support.browsing import sign_in
-from support.component import ALICE
+from support.component import ALICE, BOB
 from support.pages import SitePage
 from support.polling import atom
 from support.waiting import until
@@ -64,7 +64,7 @@ async def test_blog_is_followed_and_read(
     await check("found")
     await page.locator("input[name=tell][value=nobody]").first.check()
     await page.locator("section button.main").click()
-    await expect(page.get_by_role("status")).to_be_visible()
+    await expect(page.get_by_role("status")).to_be_in_viewport()
     await expect(page.locator("li.feed")).to_have_count(1)
     await check("list")
 
@@ -93,6 +93,14 @@ async def test_blog_is_followed_and_read(
     await check("my-feeds")
     await page.locator("form[action='/follow/read'] button").click()
     await expect(page.locator("article.card .meta > .badge")).to_have_count(0)
+
+    # Beside the button is one to write, because the feed is the reader's own.
+    await reader.open(SitePage("feed", "/feeds/mine/", reader=ALICE), web)
+    await check("button")
+    await page.locator("form.follow button").click()
+    await page.locator("details.follow summary").click()
+    await expect(page.locator("details.follow button[value=unfollow]")).to_be_in_viewport(ratio=1)
+    await check("menu")
     assert (reader.tab.elsewhere, reader.tab.dialogs, reader.tab.errors) == ([], [], [])
 
 
@@ -111,9 +119,9 @@ HIDE = (
 
 async def my_feeds(browser: Browser, web: Web) -> Reader:
     """A page of My feeds with one entry, whose request is held."""
-    await web.component.create(ALICE, "mine")
+    await web.component.create(BOB, "mine")
     await web.component.subscribe(ALICE, "mine")
-    await web.component.publish(ALICE, "mine", "first")
+    await web.component.publish(BOB, "mine", "first")
     reader = await open_reader(browser, web, SETTINGS[0], {ALICE: (await sign_in(web, ALICE)).text})
     await reader.open(SitePage("my-feeds", "/follow/entries", reader=ALICE), web)
     await holding(web, 1)
@@ -128,7 +136,7 @@ async def holding(web: Web, count: int) -> None:
 
 async def publish(web: Web, item_id: str) -> None:
     web.component.clock.advance(1)
-    await web.component.publish(ALICE, "mine", item_id)
+    await web.component.publish(BOB, "mine", item_id)
 
 
 async def test_new_entries_are_offered_at_once(browser: Browser, web: Web) -> None:

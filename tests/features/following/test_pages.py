@@ -104,13 +104,15 @@ async def test_blog_is_looked_at_and_followed(alice: SignedIn, site: Site) -> No
     choices = form.xpath(".//input[@name='url']")
     assert [choice.get("disabled") is None for choice in choices] == [True, False]
     sent = {name: value for name, value in form.form_values() if name != "csrf"}
-    assert sent == {"from": site.url("/"), "url": site.url("/feed"), "place": "any", "name": "", "tell": "chat"}
+    assert sent == {"from": site.url("/"), "url": site.url("/feed"), "name": "", "tell": "chat"}
     followed = await alice.post("/follow", fields(**sent))
     assert followed.status == 303, followed.text
     path = followed.header("Location")
     shown = await alice.get(path.partition("#")[0], "text/html")
     (row,) = html.fromstring(shown.text).xpath(f"//li[@id='{path.partition('#')[2]}']")
-    assert "You follow it now." in shown.text and "told by chat" in row.text_content()
+    # Where the browser lands.
+    assert row.xpath("*[@role='status']/text()") == ["You follow The Blog now."]
+    assert shown.text.count('role="status"') == 1 and "new entries come by chat" in row.text_content()
     again = text_of(await look(alice, site.url("/feed")))
     assert "you follow it" in again
 
@@ -133,14 +135,149 @@ async def test_address_without_a_feed_offers_no_choice(alice: SignedIn, site: Si
     assert "1 feed" not in text and found.xpath(".//input | .//button") == []
 
 
+@pytest.mark.parametrize("user", [ALICE, CAROL])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "{site}/feeds/planet/",
+        "{site}/feeds/planet.atom",
+        "{site}/entries/planet/one",
+        "{site}/feeds/planet/?author=bob",
+        "xmpp:feeds.example.org?;node=planet",
+    ],
+)
+async def test_feed_of_the_service_is_followed_by_its_address(web: Web, user: str, address: str) -> None:
+    """By everybody: the service requests nothing and adds nothing. There is no place to choose for its entries."""
+    await web.component.create(BOB, "planet", title="The planet")
+    await web.component.publish(BOB, "planet", "one")
+    reader, address = await sign_in(web, user), address.replace("{site}", web.origin)
+    got = await look(reader, address)
+    (found,) = html.fromstring(got.text).xpath("//section[@aria-labelledby='found']")
+    text = re.sub(r"\s+", " ", found.text_content())
+    for word in ("The planet", "of this service", "1 entry", "newest 1 Jan 2026", "one", "Read it here"):
+        assert word in text, text
+    assert ("You follow the whole feed." in text) == ("?author" in address)
+    (form,) = found.xpath("form")
+    sent = {name: value for name, value in form.form_values() if name != "csrf"}
+    assert sent == {"from": address, "url": f"{web.origin}/feeds/planet/", "tell": "chat"}
+    followed = await reader.post("/follow", fields(**sent))
+    assert followed.header("Location").startswith("/follow?done=followed&feed=planet#"), followed.text
+    assert (await reader.post("/follow", fields(**sent))).header("Location").startswith("/follow?done=already")
+    assert "you follow it" in text_of(await look(reader, address))
+
+
+@pytest.mark.parametrize(
+    ("setting", "word"),
+    [
+        ("answer", "only its members may read it: ask its owner"),
+        ("hide", "no such node, or it is closed to you"),
+    ],
+)
+async def test_closed_feed_of_the_service_is_as_everywhere(start_web: Any, setting: str, word: str) -> None:
+    """`pubsub.closed_nodes` decides whether a reader learns whom to ask."""
+    web = await start_web(pubsub={"closed_nodes": setting})
+    await web.component.create(BOB, "secret", title="Plans", access_model="whitelist")
+    await web.component.publish(BOB, "secret", "hidden")
+    reader, url = await sign_in(web, ALICE), f"{web.origin}/feeds/secret/"
+    status = (await reader.get("/feeds/secret/", "text/html")).status
+    for got in (await look(reader, url), await reader.post("/follow", fields(url=url))):
+        text = text_of(got)
+        assert word in text and "Plans" not in text and "hidden" not in text, text
+        assert got.status == status
+
+
+async def test_feed_whose_owner_approves_is_asked_for(web: Web) -> None:
+    await web.component.create(BOB, "club", title="The club", access_model="authorize")
+    await web.component.publish(BOB, "club", "hidden")
+    reader, url = await sign_in(web, ALICE), f"{web.origin}/feeds/club/"
+    text = text_of(await look(reader, url))
+    assert "its owner decides who may follow it" in text and "hidden" not in text and "1 entry" not in text
+    path = (await reader.post("/follow", fields(url=url))).header("Location").partition("#")[0]
+    text = text_of(await reader.get(path, "text/html"))
+    assert "The owner of The club has to approve your request." in text and "waits for its owner" in text
+
+
+@pytest.mark.parametrize("path", ["/", "/feeds/", "/feeds/nowhere/", "/entries/nowhere/1", "/docs"])
+async def test_address_of_the_service_without_a_feed_says_so(alice: SignedIn, path: str) -> None:
+    text = text_of(await look(alice, f"{alice.web.origin}{path}"))
+    assert ("no such node" if "nowhere" in path else "the address is one of this service, and no feed") in text
+
+
+async def control(reader: SignedIn, path: str = "/feeds/planet/") -> Any:
+    """The control beside the name of a feed, None without one."""
+    page = html.fromstring((await reader.get(path, "text/html")).text)
+    return next(iter(page.xpath("//*[contains(concat(' ', @class, ' '), ' follow ')]")), None)
+
+
+async def test_page_of_a_feed_has_a_button_to_follow_it(web: Web) -> None:
+    """It leads back to the page, in its view. Another menu there ends the following."""
+    await web.component.create(BOB, "planet", title="The planet")
+    reader, other = await sign_in(web, CAROL), await sign_in(web, BOB)
+    path = "/feeds/planet/?order=created"
+    form = await control(reader, path)
+    assert form.text_content().strip() == "Follow"
+    for action, word in (("follow", "are in My feeds"), ("chat", "come by chat"), ("nobody", "are in My feeds")):
+        form = form if form.tag == "form" else form.xpath(".//form")[0]
+        sent = {name: value for name, value in form.form_values() if name != "csrf"}
+        assert action in form.xpath(".//button/@value")
+        got = await reader.post(form.get("action"), fields(**sent, action=action))
+        assert (got.status, got.header("Location")) == (303, path), got.text
+        menu = await control(reader, path)
+        assert menu.xpath("summary/text()") == ["You follow it"] and word in menu.text_content()
+        form = menu
+    assert (await control(other)).tag == "form"
+    form = form.xpath(".//form")[0]
+    sent = {name: value for name, value in form.form_values() if name != "csrf"}
+    await reader.post(form.get("action"), fields(**sent, action="unfollow"))
+    assert (await control(reader)).tag == "form"
+    # An address elsewhere is no way back.
+    got = await reader.post("/follow/feeds/planet/", fields(action="follow", next="//evil.example/"))
+    assert got.header("Location").startswith("/follow?done=followed")
+
+
+async def test_button_is_for_readers_who_may_follow(web: Web) -> None:
+    """Signed in, with all rights of their account, and in a feed that permits subscriptions."""
+    await web.component.create(BOB, "planet")
+    assert 'value="follow"' not in (await web.get("/feeds/planet/", "text/html")).text
+    assert await control(await sign_in(web, ALICE, TokenScope.PUBLISH)) is None
+    assert await control(await sign_in(web, ALICE, feed="planet")) is None
+    assert await control(await sign_in(web, ALICE)) is not None
+    await web.component.configure(BOB, "planet", subscribe="false")
+    assert await control(await sign_in(web, ALICE)) is None
+
+
 async def test_own_node_and_new_name_can_be_chosen(alice: SignedIn, site: Site) -> None:
     await alice.web.component.create(ALICE, "mine", title="My planet")
-    assert "Into my feed My planet" in text_of(await look(alice, site.url("/feed")))
     url = site.url("/feed")
+    assert await places(alice, url) == ["any", "node:mine"]
     assert (await alice.post("/follow", fields(url=url, place="node:mine", tell="nobody"))).status == 303
+    assert await places(await sign_in(alice.web, BOB), url) == ["any", "new"]
     assert (await alice.post("/follow", fields(url=url, place="new", name="blog", tell="nobody"))).status == 303
+    # A name is enough.
+    assert (await alice.post("/follow", fields(url=url, place="any", name="blog2", tell="nobody"))).status == 303
     nodes = await alice.web.component.app.service.store.read(lambda tx: [row.node for row in rows.sources(tx, 0, 9)])
-    assert nodes == ["mine", "blog"]
+    assert nodes == ["mine", "blog", "blog2"]
+
+
+async def places(reader: SignedIn, url: str) -> list[str]:
+    """The nodes that the form offers for the entries of a feed, in its select list."""
+    return html.fromstring((await look(reader, url)).text).xpath("//select[@name='place']//option/@value")
+
+
+async def test_feeds_of_a_list_are_no_places_for_others(start_web: Any, site: Site, monkeypatch: Any) -> None:
+    """Each has one feed. They would hide the feeds of the reader, even if there are hundreds of them."""
+    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
+    web = await start_web(limits={"sources_per_jid": 300})
+    reader = await sign_in(web, ALICE)
+    lines = "".join(f'<outline text="{number}" xmlUrl="{site.url(f"/{number}")}"/>' for number in range(105))
+    await upload(reader, f'<opml version="2.0"><body>{lines}</body></opml>'.encode())
+    await reader.post("/follow", fields(url=site.url("/feed"), place="new", name="named", tell="nobody"))
+    await web.component.create(ALICE, "mine", title="My planet")
+    owned = await web.component.app.service.store.read(lambda tx: tx.affiliations_of(bare(ALICE)))
+    assert len(owned) == 107
+    assert await places(reader, site.url("/comments")) == []
+    site.pages["/other"] = atom("one", feed="Other")
+    assert await places(reader, site.url("/other")) == ["any", "node:named", "node:mine"]
 
 
 @pytest.mark.parametrize(
@@ -149,6 +286,7 @@ async def test_own_node_and_new_name_can_be_chosen(alice: SignedIn, site: Site) 
         ({"place": "new", "name": ""}, 400, "type a name"),
         ({"place": "new", "name": "bobs"}, 409, "choose another name"),
         ({"url": "nothing"}, 406, "no address"),
+        ({"url": "http://me:secret@a.example/feed"}, 406, "an address with a password cannot be followed here"),
         ({"url": "{site}/missing"}, 406, "nothing at this address"),
     ],
 )
@@ -312,15 +450,54 @@ async def test_page_of_a_feed_that_fails_says_so(alice: SignedIn, site: Site) ->
 
 async def test_telling_changes_and_following_ends(alice: SignedIn, site: Site) -> None:
     await alice.post("/follow", fields(url=site.url("/feed"), place="new", name="blog", tell="nobody"))
-    for action, word in (("chat", "told by chat"), ("nobody", "nobody is told")):
-        got = await alice.post("/follow/feeds/blog/", f"action={action}")
-        assert got.header("Location").startswith(f"/follow?done={action}#")
-        assert word in text_of(await alice.get("/follow", "text/html"))
-    assert (await alice.post("/follow/feeds/blog/", "action=unfollow")).header("Location") == "/follow?done=unfollowed"
-    assert "You follow no feed yet" in text_of(await alice.get("/follow", "text/html"))
+    words = {
+        "chat": ("New entries of The Blog come by chat now.", "new entries come by chat"),
+        "nobody": ("You get no messages about new entries of The Blog.", "no messages"),
+    }
+    for action, (message, state) in words.items():
+        path = (await alice.post("/follow/feeds/blog/", f"action={action}")).header("Location")
+        (row,) = html.fromstring((await alice.get(path.partition("#")[0], "text/html")).text).xpath(
+            f"//li[@id='{path.partition('#')[2]}']"
+        )
+        assert row.xpath("*[@role='status']/text()") == [message] and state in row.xpath("p[@class='meta']/*/text()")
+    path = (await alice.post("/follow/feeds/blog/", "action=unfollow")).header("Location").partition("#")[0]
+    text = text_of(await alice.get(path, "text/html"))
+    assert "You follow The Blog no longer." in text and "You follow no feed yet" in text
     again = await alice.post("/follow/feeds/blog/", "action=unfollow")
     assert again.status in (404, 409) and "do not follow" in text_of(again)
     assert (await alice.post("/follow/feeds/blog/", "action=dance")).status == 400
+
+
+async def test_message_names_the_feed_wherever_the_reader_lands(alice: SignedIn) -> None:
+    """Behind 50 others the feed is on the next page of the list: the message is then at the top."""
+    for number in range(50):
+        await alice.web.component.create(BOB, f"feed{number:02}")
+        await alice.web.component.subscribe(bare(ALICE), f"feed{number:02}")
+    await alice.web.component.create(BOB, "last", title="The last one")
+    path = (await alice.post("/follow/feeds/last/", "action=follow")).header("Location")
+    page = html.fromstring((await alice.get(path.partition("#")[0], "text/html")).text)
+    assert page.xpath("//main/p[@role='status']/text()") == ["You follow The last one now."]
+    # A link of somebody else puts no words into the mouth of the service, and names no feed that is closed.
+    await alice.web.component.create(BOB, "secret", title="Secret plans", access_model="whitelist")
+    for feed in ("secret", "send%20your%20password%20to%20eve"):
+        text = text_of(await alice.get(f"/follow?done=unfollowed&feed={feed}", "text/html"))
+        assert "You follow this feed no longer." in text and "Secret plans" not in text and "eve" not in text
+
+
+async def test_late_poll_is_read_again_now(alice: SignedIn, site: Site) -> None:
+    """Not "read again 2 hours ago"."""
+    await alice.post("/follow", fields(url=site.url("/feed"), place="new", name="blog", tell="nobody"))
+    alice.web.component.clock.advance(3 * 86_400)
+    page = html.fromstring((await alice.get("/follow", "text/html")).text)
+    (time,) = page.xpath("//li//span[starts-with(text(), 'read again')]/time/@datetime")
+    assert time == "2026-01-04T00:00:00Z"
+
+
+async def test_both_forms_warn_of_private_addresses(alice: SignedIn) -> None:
+    """The list of feeds is public, and names the addresses of feeds that people add."""
+    forms = html.fromstring((await alice.get("/follow", "text/html")).text).xpath("//main/form")
+    warning = "Private addresses, such as that of a paid podcast, do not belong here."
+    assert [warning in form.text_content() for form in forms] == [True, True]
 
 
 async def test_list_is_uploaded_and_reported(alice: SignedIn, site: Site) -> None:

@@ -24,12 +24,13 @@ def _http() -> "HttpSide[FollowPages]":
 def _run(host: Host) -> Running:
     if not host.settings.http.listen:
         return Running()
-    from smartfeeds.features.following.pages import PLACES
+    from smartfeeds.features.following.pages import PLACES, feed_controls
     from smartfeeds.features.following.waiting import NewsWaiters
 
     http = host.settings.http
     waiters = NewsWaiters(host.service, host.changes, min(http.poll_default_s, http.poll_max_s))
-    return Running(parts=(PLACES, waiters), stop=waiters.stop)
+    controls = feed_controls(host.handle, host.settings.component.jid)
+    return Running(parts=(PLACES, controls, waiters), stop=waiters.stop)
 
 
 FOLLOWING = Feature(

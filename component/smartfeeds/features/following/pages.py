@@ -15,22 +15,21 @@ from urllib.parse import quote
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
-from smartfeeds.core.token import TokenScope
-from smartfeeds.core.urls import FOLLOW, LOGIN, entry_path, feed_path
+from smartfeeds.core.token import TokenScope, covers
+from smartfeeds.core.urls import FOLLOW, LOGIN, entry_path, feed_path, local_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.following.entries import GetMyEntries, GetNewestKey, MarkRead, MyEntries, NewestKey
 from smartfeeds.features.following.upload import read_upload_form
 from smartfeeds.features.following.waiting import NewsWaiters
 from smartfeeds.features.pages.answers import links_of_item
 from smartfeeds.features.pages.bookmarklet import PAGE, bookmarklet
-from smartfeeds.features.pages.frame import EntryForms, ReaderPlaces, frame_of, page_reply
+from smartfeeds.features.pages.frame import EntryForms, FeedControl, FeedControls, ReaderPlaces, frame_of, page_reply
 from smartfeeds.features.pages.problem_page import prefers_page
 from smartfeeds.features.pages.river import parse_entry_place
 from smartfeeds.features.pages.river_page import Card, make_card
 from smartfeeds.features.polling.failures import FailureWords, next_step, words_of_failure, words_of_reason
 from smartfeeds.features.polling.follower import (
     AddressFollowed,
-    AddressFollower,
     FollowAddress,
     FollowList,
     FollowNode,
@@ -41,23 +40,33 @@ from smartfeeds.features.polling.follower import (
     NoFeedError,
     UnfollowNode,
 )
-from smartfeeds.features.polling.following import FollowedFeed, ListFollowed, Tell, TriedAgain, TryAgain
+from smartfeeds.features.polling.following import (
+    FollowedFeed,
+    FollowingBegun,
+    FollowingShown,
+    GetFollowing,
+    ListFollowed,
+    Tell,
+    TriedAgain,
+    TryAgain,
+)
 from smartfeeds.features.polling.following_http import is_from_another_page
 from smartfeeds.features.polling.requests import MayNotAddError
 from smartfeeds.features.polling.source import Source
 from smartfeeds.features.polling.sources import TooManySourcesError
+from smartfeeds.formats.feed_details import title_of
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.feeds import counted
 from smartfeeds.http.http_errors import STATUSES, HttpError
 from smartfeeds.http.negotiation import JSON
 from smartfeeds.http.operations import page_for_people
-from smartfeeds.http.queries import page_path, read_parameters
+from smartfeeds.http.queries import page_path, read_parameters, write_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.resources import PRIVATE
 from smartfeeds.http.side import HttpSide, Route, SiteTools
 from smartfeeds.net.fetch import display_url
-from smartfeeds.service.answers import ask
+from smartfeeds.service.answers import Handle, ask
 from smartfeeds.service.resources import ListAnswer
 from smartfeeds.texts import N_
 
@@ -83,14 +92,15 @@ CHANGE = page_for_people("followedFeedForm", "Changes or ends following a feed",
 
 # The messages after a form, by the parameter `done`.
 _DONE: Final = {
-    "followed": N_("You follow it now."),
-    "already": N_("You follow it already."),
-    "pending": N_("Its owner has to approve your request."),
-    "retried": N_("The service reads it again now."),
-    "chat": N_("You are told of its new entries by chat."),
-    "nobody": N_("Nobody is told of its new entries."),
-    "unfollowed": N_("You follow it no longer."),
+    "followed": N_("You follow {feed} now."),
+    "already": N_("You follow {feed} already."),
+    "pending": N_("The owner of {feed} has to approve your request."),
+    "retried": N_("The service reads {feed} again now."),
+    "chat": N_("New entries of {feed} come by chat now."),
+    "nobody": N_("You get no messages about new entries of {feed}."),
+    "unfollowed": N_("You follow {feed} no longer."),
 }
+_THIS_FEED: Final = N_("this feed")  # in place of a title that the reader may not know
 _TELLS: Final = {"chat": Tell.CHAT, "nobody": Tell.NOBODY}
 
 
@@ -120,7 +130,8 @@ class ShownFailure:
 
 @dataclass(frozen=True, slots=True)
 class ShownFollow:
-    """A feed that the reader follows as the page shows it. `left_out` counts the failures that are not shown."""
+    """A feed that the reader follows as the page shows it. `left_out` counts the failures that are not shown. `next_us`
+    is the time of the next request for a source that works, None without one."""
 
     feed: FollowedFeed
     path: str
@@ -128,11 +139,13 @@ class ShownFollow:
     anchor: str
     failures: tuple[ShownFailure, ...]
     left_out: int
+    next_us: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The parts of a page beside the list: the text in the box, the feeds at the address, and the result of a form."""
+    """The parts of a page beside the list: the text in the box, the feeds at the address, and the result of a form.
+    `done` is a key of `_DONE`, and `feed` the node that the form has changed."""
 
     address: str = ""
     looked: LookedAt | None = None
@@ -142,6 +155,8 @@ class _View:
     reason: str = ""
     status: HTTPStatus = HTTPStatus.OK
     imported: ListFollowedUp | None = None
+    done: str = ""
+    feed: str = ""
 
 
 class FollowPages:
@@ -152,19 +167,21 @@ class FollowPages:
         self._perform = tools.perform
         self._service = tools.domain
         self._bodies = tools.bodies
+        self._now_us = tools.now_us
         self._authenticate = tools.authenticator.authenticate
         self._behind_proxies = tools.behind_proxies
         self._waiters = tools.parts.get(NewsWaiters)
 
     async def show(self, call: HttpCall) -> Reply:
         """The page, for people who are not signed in with the way to do so. Raises FeedError."""
-        query = read_parameters(call.query, ("url", "after", "done"))
+        query = read_parameters(call.query, ("url", "after", "done", "feed"))
         address = query.get("url", "").strip()
         if call.token is None:
             return self._signed_out(call, address)
         call.require(_RIGHT, "")
         if not address:
-            return await self._page(call, _View(), query.get("after", ""), query.get("done", ""))
+            view = _View(done=query.get("done", ""), feed=query.get("feed", ""))
+            return await self._page(call, view, query.get("after", ""))
         return await self._page(call, await self._look(call, address))
 
     async def submit(self, call: HttpCall) -> Reply:
@@ -172,12 +189,13 @@ class FollowPages:
         fields = await self._bodies.fields(call)
         address, name = fields.get("url", "").strip(), fields.get("name", "").strip()
         place = fields.get("place", _ANY)
-        node = {_ANY: "", _NEW: name}.get(place, place.removeprefix("node:"))
+        # A reader who types a name means a new feed.
+        node = name if place in (_ANY, _NEW) else place.removeprefix("node:")
         tell = _TELLS.get(fields.get("tell", ""), Tell.NOBODY)
         try:
             if place == _NEW and not name:
                 raise FeedError(Condition.BAD_REQUEST, N_("type a name for the new feed, or choose another place"))
-            request = FollowAddress(call.actor, self._service, address, node, tell)
+            request = FollowAddress(call.actor, self._service, address, node, tell, call.site_url)
             followed = await ask(self._perform, request, AddressFollowed)
         except FeedError as error:
             view = _refused(call, error, address)
@@ -186,8 +204,8 @@ class FollowPages:
                 again = await self._look(call, fields.get("from", "").strip() or address)
                 view = replace(view, address=again.address, looked=again.looked, name=name)
             return await self._page(call, view)
-        done = "pending" if followed.pending else "followed" if followed.is_new else "already"
-        return call.see_other(f"{FOLLOW}?done={done}#{_anchor(followed.node)}")
+        done = _result(is_new=followed.is_new, pending=followed.pending)
+        return call.see_other(_path_after(done, followed.node))
 
     async def upload(self, call: HttpCall) -> Reply:
         """Follows the feeds of a list, and reports which. A repetition adds nothing again. Raises FeedError."""
@@ -205,7 +223,8 @@ class FollowPages:
 
     async def change(self, call: HttpCall) -> Reply:
         """Tries again, changes who is told, or ends following. Raises FeedError."""
-        action = (await self._bodies.fields(call)).get("action", "")
+        fields = await self._bodies.fields(call)
+        action = fields.get("action", "")
         try:
             done = await self._change(call, action)
         except FeedError as error:
@@ -213,8 +232,8 @@ class FollowPages:
             if action == "retry" and error.condition is Condition.NOT_ACCEPTABLE:
                 view = replace(view, problem=_NOT_NOW, advice=_LATER, reason=error.text)
             return await self._page(call, view)
-        anchor = "" if done == "unfollowed" else f"#{_anchor(call.name)}"
-        return call.see_other(f"{FOLLOW}?done={done}{anchor}")
+        # The page of the feed shows by its button what has changed.
+        return call.see_other(local_path(fields.get("next", "")) or _path_after(done, call.name))
 
     async def _change(self, call: HttpCall, action: str) -> str:
         """Performs the action of a button. Returns the key of the message."""
@@ -225,6 +244,9 @@ class FollowPages:
         if action == "unfollow":
             await self._perform(UnfollowNode(actor, service, node))
             return "unfollowed"
+        if action == "follow":
+            begun = await ask(self._perform, FollowNode(actor, service, node), FollowingBegun)
+            return _result(is_new=begun.is_new, pending=begun.pending)
         if action in _TELLS:
             await self._perform(FollowNode(actor, service, node, _TELLS[action]))
             return action
@@ -281,7 +303,7 @@ class FollowPages:
 
     async def _look(self, call: HttpCall, address: str) -> _View:
         """The feeds at an address, or the reason why the reader may not see them."""
-        request = LookAt(call.actor, self._service, address, is_from_another_page(call))
+        request = LookAt(call.actor, self._service, address, is_from_another_page(call), call.site_url)
         try:
             looked = await ask(self._handle, request, LookedAt)
         except FeedError as error:
@@ -295,7 +317,7 @@ class FollowPages:
         )
         return call.zipped(page_reply(body)).with_status(HTTPStatus.UNAUTHORIZED)
 
-    async def _page(self, call: HttpCall, view: _View, after: str = "", done: str = "") -> Reply:
+    async def _page(self, call: HttpCall, view: _View, after: str = "") -> Reply:
         frame = frame_of(call)
         page = ResultSetRequest(str(ROWS), after or None)
         answer: ListAnswer[FollowedFeed] = await ask(
@@ -305,15 +327,16 @@ class FollowPages:
         count = 0 if result_set is None else result_set.count or 0
         last = "" if result_set is None or result_set.last is None else result_set.last
         more = bool(last) and int(last) + 1 < count
-        follows = [_shown_follow(feed) for feed in answer.entries]
+        follows = [_shown_follow(feed, self._now_us()) for feed in answer.entries]
+        changed = next((follow.feed.node for follow in follows if follow.feed.node.name == view.feed), None)
         feeds = () if view.looked is None else tuple(map(_shown_feed, view.looked.feeds))
         body = frame.page(
             "following/templates/follow.html",
             view=view,
             found=feeds,
+            here=None if view.looked is None else view.looked.here,
             feed_count=sum(feed.problem is None for feed in feeds),
             first=next((feed for feed in feeds if feed.is_choice), None),
-            chat=call.parts.get(AddressFollower).has_chat,
             follow_path=FOLLOW,
             bookmark=bookmarklet(f"{call.site_url}{FOLLOW}", {"url": PAGE}),
             list_path=LIST,
@@ -322,10 +345,32 @@ class FollowPages:
             failing=sum(bool(follow.failures) for follow in follows),
             first_page=not after,
             next_path=page_path(FOLLOW, {}, after=last) if more else "",
-            done=frame.texts.say(_DONE[done]) if done in _DONE else "",
+            done=await self._message(call, view, "" if changed is None else title_of(changed)),
+            # The browser shows this part of the list.
+            done_at="" if changed is None else _anchor(changed.name),
         )
         reply = call.zipped(page_reply(body))
         return reply if view.status is HTTPStatus.OK else reply.with_status(view.status)
+
+    async def _message(self, call: HttpCall, view: _View, title: str) -> str:
+        """The message after a form, with the title of the feed; "" without a form."""
+        if view.done not in _DONE:
+            return ""
+        if not title:
+            request = GetFollowing(call.actor, self._service, view.feed)
+            title = (await ask(self._handle, request, FollowingShown)).title
+        texts = frame_of(call).texts
+        return texts.say(_DONE[view.done], feed=title or texts.say(_THIS_FEED))
+
+
+def _result(*, is_new: bool, pending: bool) -> str:
+    """The key of the message after following."""
+    return "pending" if pending else "followed" if is_new else "already"
+
+
+def _path_after(done: str, node: str) -> str:
+    """The path to which a form leads: the feed in the list, with a message."""
+    return f"{FOLLOW}?{write_query({'done': done, 'feed': node})}#{_anchor(node)}"
 
 
 def _refused(call: HttpCall, error: FeedError, address: str = "") -> _View:
@@ -361,15 +406,44 @@ def _shown_feed(feed: FoundFeed) -> ShownFeed:
     return ShownFeed(feed, problem, feed_path(feed.known.node) if feed.known.node else "")
 
 
-def _shown_follow(feed: FollowedFeed) -> ShownFollow:
+def _shown_follow(feed: FollowedFeed, now_us: int) -> ShownFollow:
     name = feed.node.name
     failures = [
         ShownFailure(source, words, next_step(source), display_url(source.url))
         for source in feed.failing
         if (words := words_of_failure(source)) is not None
     ]
-    action = entry_path(name, folder=FOLLOWED_FEEDS)
-    return ShownFollow(feed, feed_path(name), action, _anchor(name), tuple(failures[:3]), max(0, len(failures) - 3))
+    due_us = feed.sources[0].due_us if feed.sources and not failures else None
+    return ShownFollow(
+        feed,
+        feed_path(name),
+        _action(name),
+        _anchor(name),
+        tuple(failures[:3]),
+        max(0, len(failures) - 3),
+        # It may be late, which is no news for people.
+        None if due_us is None else max(due_us, now_us),
+    )
+
+
+def _action(node: str) -> str:
+    """The path of the form that changes how the reader follows a feed."""
+    return entry_path(node, folder=FOLLOWED_FEEDS)
+
+
+def feed_controls(handle: Handle, service: str) -> FeedControls:
+    """Returns the part by which the page of a feed has a button to follow it."""
+
+    async def read(call: HttpCall) -> FeedControl | None:
+        if call.token is None or not covers(call.token, _RIGHT, ""):
+            return None
+        answer = await ask(handle, GetFollowing(call.actor, service, call.name), FollowingShown)
+        if answer.tell is None and not answer.may_follow:
+            return None
+        state = "" if answer.tell is None else answer.tell.value
+        return FeedControl("following/templates/control.html", state, _action(call.name))
+
+    return FeedControls(read)
 
 
 def _by_folder(follows: Sequence[ShownFollow]) -> list[tuple[str, list[ShownFollow]]]:

@@ -264,9 +264,8 @@ async def places(reader: SignedIn, url: str) -> list[str]:
     return html.fromstring((await look(reader, url)).text).xpath("//select[@name='place']//option/@value")
 
 
-async def test_feeds_of_a_list_are_no_places_for_others(start_web: Any, site: Site, monkeypatch: Any) -> None:
+async def test_feeds_of_a_list_are_no_places_for_others(start_web: Any, site: Site, loopback_is_public: None) -> None:
     """Each has one feed. They would hide the feeds of the reader, even if there are hundreds of them."""
-    monkeypatch.setattr(addresses, "is_public", lambda _text: True)
     web = await start_web(limits={"sources_per_jid": 300})
     reader = await sign_in(web, ALICE)
     lines = "".join(f'<outline text="{number}" xmlUrl="{site.url(f"/{number}")}"/>' for number in range(105))

@@ -53,7 +53,7 @@ class TitleUse(Enum):
     NONE = auto()  # there is no title
 
 
-class Body(NamedTuple):
+class ShownBody(NamedTuple):
     """The text of an entry as HTML, whether it is only the beginning, and whether the title is a heading above it."""
 
     html: str
@@ -172,12 +172,12 @@ def may_delete(frame: Frame, item: Item) -> bool:
     return writing is not None and (writing.delete_any or item.publisher == frame.reader)
 
 
-def shown_body(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> Body:
+def shown_body(frame: Frame, entry: Entry, limits: TextLimits = SHORT) -> ShownBody:
     """The text of an entry, as far as the title does not stand above it."""
     text, body = _text_of(frame, entry, shown_texts(entry), limits)
     use = title_use(entry, text)
     title = clean(EntryText(TextKind.TEXT, entry.title.plain)).html if use is TitleUse.TEXT else ""
-    return Body(f"<p>{title}</p>{body.html}" if title else body.html, body.cut, use is TitleUse.HEADING)
+    return ShownBody(f"<p>{title}</p>{body.html}" if title else body.html, body.cut, use is TitleUse.HEADING)
 
 
 def shown_texts(entry: Entry) -> Iterator[EntryText]:

@@ -380,7 +380,7 @@ class AddressFollower:
             return line._replace(node=known.node), False
         try:
             node = await self._node_of_listed(request.actor, feed, known, allowed, may_add=may_add)
-            begun = await self._begin(request.actor, node, request.tell, feed.folder)
+            begun = await self._begin(request.actor, node, request.tell, feed.folder, feed.title)
         except FeedError as error:
             return _refused(line, error), False
         return line._replace(node=node), begun.is_new
@@ -474,8 +474,8 @@ class AddressFollower:
             raise MayNotAddError
         return known.node
 
-    async def _begin(self, actor: Jid, node: str, tell: Tell, folder: str = "") -> FollowingBegun:
-        request = BeginFollowing(actor, self._domain, node, tell=tell, folder=folder)
+    async def _begin(self, actor: Jid, node: str, tell: Tell, folder: str = "", title: str = "") -> FollowingBegun:
+        request = BeginFollowing(actor, self._domain, node, tell=tell, folder=folder, title=title)
         begun = await self._ask(request, FollowingBegun)
         if begun.consumer is not None:
             if tell is Tell.CHAT:

@@ -51,8 +51,10 @@ from smartfeeds.texts import N_
 MOST_OWN_NODES: Final = 100
 # The sources of a node that a list shows, the failing ones first: a node of a whole list may have a thousand.
 MOST_SOURCES: Final = 20
-FOLDER: Final = "folder"  # the option of a subscription, as `CHAT`: no field of a form
-MAX_FOLDER_CHARACTERS: Final = 100
+# Options of a subscription, as `CHAT`: no fields of a form. The title is that of a list, for a feed that has none yet.
+FOLDER: Final = "folder"
+TITLE: Final = "title"
+_MAX_CHARACTERS: Final = {FOLDER: 100, TITLE: 200}
 HIDDEN_REASON: Final = "cannot be read"
 NO_FEED: Final = N_("the address is one of this service, and no feed")
 _SILENT: Final = {f"{PUBSUB}deliver": ("false",)}
@@ -132,10 +134,12 @@ class KnownFeeds(Answer):
 
 @dataclass(frozen=True, slots=True)
 class BeginFollowing(NodeRequest):
-    """Makes the actor follow a node, or changes who is told. `folder` groups what somebody follows."""
+    """Makes the actor follow a node, or changes who is told. `folder` groups what somebody follows. `title` is the
+    actor's name for a feed without a title, such as one that could not be read yet."""
 
     tell: Tell = Tell.NOBODY
     folder: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +202,11 @@ class ListFollowed(ListRequest):
 class FollowedFeed:
     """A node that a person follows. `sources` are those that fill it, the failing ones first; empty for a feed of this
     service. `may_read` is false if the node was closed to the person. `may_retry`: the person may let its sources be
-    polled. `newest_us` is the time of the newest entry."""
+    polled. `newest_us` is the time of the newest entry. `title` is that of the node, else that of the person's list,
+    else the name of the node."""
 
     node: Node
+    title: str
     tell: Tell
     pending: bool
     folder: str
@@ -336,8 +342,10 @@ def begin_following(tx: WriteTx, context: Context, request: BeginFollowing) -> F
         consumer = consumer_of(node.node_no, jid)
     row = tx.subscription(node.node_no, jid, located.view_text, now_us=context.now_us)
     assert row is not None  # it was there, or was made
-    if request.folder and row.options.get(FOLDER) != (request.folder,):
-        tx.put_subscription(row._replace(options={**row.options, FOLDER: (request.folder[:MAX_FOLDER_CHARACTERS],)}))
+    texts = {FOLDER: request.folder, TITLE: request.title}
+    own = {name: (text[: _MAX_CHARACTERS[name]],) for name, text in texts.items() if text}
+    if own and row.options != {**row.options, **own}:
+        tx.put_subscription(row._replace(options={**row.options, **own}))
     return FollowingBegun(node, before is None, row.state is SubscriptionState.PENDING, consumer)
 
 
@@ -414,7 +422,11 @@ def folder_of(row: Subscription) -> str:
 
 def _order(pair: tuple[Node, Subscription]) -> tuple[str, str, str]:
     node, row = pair
-    return folder_of(row).casefold(), (node.options.title or node.name).casefold(), node.name
+    return folder_of(row).casefold(), _title_of(node, row).casefold(), node.name
+
+
+def _title_of(node: Node, row: Subscription) -> str:
+    return node.options.title or row.options.get(TITLE, ("",))[0] or node.name
 
 
 def _followed(
@@ -428,6 +440,7 @@ def _followed(
     changed_us = node.last_modified_us if may_read and node.live else None
     return FollowedFeed(
         node,
+        _title_of(node, row),
         tell_of(row),
         row.state is SubscriptionState.PENDING,
         folder_of(row),

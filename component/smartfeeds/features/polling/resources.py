@@ -139,7 +139,7 @@ FOLLOWED: Resource[FollowedFeed] = Resource(
     "feed",
     (
         Column("node", lambda feed: feed.node.name),
-        Column("title", lambda feed: feed.node.options.title),
+        Column("title", lambda feed: feed.title),
         Column("folder", lambda feed: feed.folder),
         Column("tell", lambda feed: feed.tell.value),
         Column("state", _state_of),

@@ -1,4 +1,4 @@
-"""The layout of every page, on a phone, a tablet, a laptop and a large screen, in German, whose words are long.
+"""The layout of every page, on phones, a tablet, a laptop and a large screen, in German, whose words are long.
 
 A new page is a new line in `support.pages`, and is measured here by that.
 """
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, ViewportSize
 
-from support.accessibility import DESKTOP, Reader, Setting, open_reader
+from support.accessibility import DESKTOP, PHONE, Reader, Setting, open_reader
 from support.browser import close_tabs
 from support.browsing import sign_in
 from support.component import ALICE, BOB, starting
@@ -87,3 +87,53 @@ async def test_what_begins_a_line_on_a_phone_begins_at_the_edge_of_its_text(visi
         }"""
     )
     assert (lefts["icon"], lefts["keys"]) == (lefts["link"], lefts["footer"])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_row_of_tabs_that_scrolls_says_so_at_its_ends(visit: Visit, connection: Browser, scheme: str) -> None:
+    """A shade is where more tabs are, and nowhere else. It is looked for above the letters."""
+    reader = await open_reader(connection, visit.web, Setting("de", scheme, PHONE, False), {})
+    page = reader.tab.page
+    await page.goto(f"{visit.web.origin}/")
+    row = page.locator(".head .views")
+
+    async def shaded() -> set[str]:
+        box = await row.bounding_box()
+        assert box is not None
+        places = {"start": box["x"] + 1, "middle": box["x"] + box["width"] / 2, "end": box["x"] + box["width"] - 3}
+        pictures = {
+            name: await page.screenshot(clip={"x": x, "y": box["y"] + 2, "width": 2, "height": 4})
+            for name, x in places.items()
+        }
+        return {name for name, picture in pictures.items() if picture != pictures["middle"]}
+
+    assert await shaded() == {"end"}
+    await row.evaluate("row => { row.scrollLeft = 20 }")
+    assert await shaded() == {"start", "end"}
+    await row.evaluate("row => { row.scrollLeft = row.scrollWidth }")
+    assert await shaded() == {"start"}
+    await page.set_viewport_size({"width": 768, "height": 1024})
+    assert await shaded() == set()
+    await page.context.close()
+
+
+@pytest.mark.parametrize("window", [PHONE, DESKTOP], ids=["phone", "desktop"])
+async def test_what_a_fragment_leads_to_is_below_the_bar(visit: Visit, window: ViewportSize) -> None:
+    """The bar stays at the top of the window, and covers nothing of it."""
+    page = visit.reader.tab.page
+    await page.set_viewport_size(window)
+    for name in ("api", "entry-replies", "feed-crowded", "outline"):
+        (site_page,) = [each for each in PAGES if each.name == name]
+        await visit.reader.open(site_page, visit.web)
+        tops: dict[str, float] = await page.evaluate(
+            """() => {
+              const bar = document.querySelector(".bar"), tops = {};
+              for (const one of document.querySelectorAll("main :is(h2, section, article, li)[id]")) {
+                if (!one.checkVisibility()) continue;
+                location.hash = `#${one.id}`;
+                tops[one.id] = one.getBoundingClientRect().top - bar.getBoundingClientRect().bottom;
+              }
+              return tops;
+            }"""
+        )
+        assert tops and min(tops.values()) > 4, tops

@@ -1,5 +1,5 @@
 // Measures the layout of a page. It returns what is wrong with it, and the sizes that pages compare.
-([target, finger, isPhone, cut]) => {
+([target, finger, apart, isPhone, cut]) => {
   const faults = [];
   const name = one => `${one.localName}${one.className && typeof one.className === 'string'
     ? '.' + one.className.trim().replaceAll(/\\s+/g, '.') : ''} "${(one.textContent || one.value || '').trim().slice(0, 40)}"`;
@@ -51,6 +51,18 @@
         }
       }
     }
+  }
+  // What has a ground or a border of its own touches nothing of that kind.
+  const boxes = [...document.querySelectorAll('button, .primary, summary, .badge, .filter, .entry, .sheet, .notice, .failure, input, select, textarea')]
+    .filter(one => one.checkVisibility({ visibilityProperty: true }) && !one.closest(cut) && !one.closest('.bar, dialog, .body'))
+    .filter(one => { const style = getComputedStyle(one); return style.borderTopWidth !== '0px' || style.backgroundColor !== 'rgba(0, 0, 0, 0)'; })
+    .map(one => [one, one.getBoundingClientRect()]).filter(([, box]) => box.width && box.height);
+  for (const [place, [one, box]] of boxes.entries()) for (const [other, next] of boxes.slice(place + 1)) {
+    // A menu that is open covers what is below it.
+    if (one.contains(other) || other.contains(one) || one.closest('.offers') !== other.closest('.offers')) continue;
+    const across = Math.max(box.left, next.left) - Math.min(box.right, next.right);
+    const down = Math.max(box.top, next.top) - Math.min(box.bottom, next.bottom);
+    if (Math.max(across, down) < apart) faults.push(`${Math.max(across, down).toFixed(1)} px between ${name(one)} and ${name(other)}`);
   }
   const bar = document.querySelector('.bar');
   // A frame in a page of another site has none.

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from playwright.async_api import Page, ViewportSize
 
-# A phone, a tablet, a laptop and a large screen.
+# Two phones, a tablet, a laptop and a large screen.
 WINDOWS: Final[tuple[ViewportSize, ...]] = (
     {"width": 360, "height": 740},
+    {"width": 390, "height": 844},
     {"width": 768, "height": 1024},
     {"width": 1280, "height": 800},
     {"width": 1920, "height": 1080},
@@ -18,6 +19,7 @@ WINDOWS: Final[tuple[ViewportSize, ...]] = (
 BAR_WIDTH: Final = 833
 TARGET_PX: Final = 24  # WCAG 2.2, 2.5.8
 FINGER_PX: Final = 44  # of what people press on phones
+APART_PX: Final = 4  # between buttons, fields, badges and cards
 LINE_CHARACTERS: Final = 80  # the longest line; 60 to 75 are usual
 # What is meant to be cut, and says so by an ellipsis, a fade or a link to the whole.
 _CUT_ON_PURPOSE: Final = ".unseen, .skip, .clamp, .excerpt, .stack thead, [title]"
@@ -43,6 +45,6 @@ async def measure(page: Page, window: ViewportSize) -> Layout:
     """Measures the page that is open in a window of this size."""
     await page.set_viewport_size(window)
     is_phone = window["width"] < 600
-    arguments = [TARGET_PX, FINGER_PX, is_phone, _CUT_ON_PURPOSE]
+    arguments = [TARGET_PX, FINGER_PX, APART_PX, is_phone, _CUT_ON_PURPOSE]
     facts: dict[str, Any] = await page.evaluate(_MEASURE, arguments)
     return Layout(tuple(facts["faults"]), facts["longest"], tuple(facts["bar"]), facts["main"])

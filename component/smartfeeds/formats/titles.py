@@ -118,15 +118,16 @@ def shortened(text: str) -> str:
     return f"{words.rstrip(' ,;:–-')}…"
 
 
-def covered(title: str, text: str) -> int:
-    """The number of characters at the beginning of a text on one line that its title shows already: whole words, or the
-    beginning of the text with an ellipsis, in one of the forms in which programs write it."""
+def is_repeated(title: str, text: str) -> bool:
+    """Whether a text on one line begins with its title, which then was made of it: the whole text, a whole sentence, or
+    its first words and an ellipsis, in one of the forms in which programs write it.
+
+    A title such as "Berlin" is none of these, also if the text begins with this word.
+    """
     start = _ELLIPSIS.sub("", title)
     if not start or not text.startswith(start):
-        return 0
-    end = len(start)
-    is_whole = end == len(text) or not (text[end - 1].isalnum() and text[end].isalnum())
-    return end if start != title or is_whole else 0
+        return False
+    return start != title or len(start) == len(text) or _SENTENCE_END.search(start) is not None
 
 
 def without_heading(source: str, title: str) -> str:

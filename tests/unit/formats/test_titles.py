@@ -5,7 +5,7 @@ import pytest
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.formats.post import Post, entry_of
-from smartfeeds.formats.titles import covered, shortened, split_html, split_text, unmarked, without_heading
+from smartfeeds.formats.titles import is_repeated, shortened, split_html, split_text, unmarked, without_heading
 
 LONG = "We walked along the river until it was dark, " * 5
 
@@ -108,32 +108,36 @@ def test_markdown_is_stored_in_the_element_of_rss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "text", "length"),
+    ("title", "text", "repeated"),
     [
-        ("One", "One two", 3),
-        ("One…", "One two", 3),
-        ("One t…", "One two", 5),
-        ("One", "Oneself", 0),
-        ("One", "One", 3),
-        ("", "One", 0),
-        ("…", "One", 0),
-        ("Two", "One", 0),
-        ("One", "One. Two", 3),
-        ("One.", "One. Two", 4),
-        ("One.", "One.Two", 4),
-        ("今天天气很好。", "今天天气很好。我们去河边。", 7),
-        ("今天", "今天天气很好。", 0),
-        ("One t...", "One two", 5),
-        ("One [...]", "One two", 3),
-        ("One […]", "One two", 3),
-        ("One (…)", "One two", 3),
-        ("One …", "One two", 3),
-        ("One...", "One... two", 3),
-        ("...", "... two", 0),
+        ("One", "One", True),
+        ("One two.", "One two. Three", True),
+        ("One two.", "One two.Three", True),
+        ("Really?", "Really? Yes.", True),
+        ("今天天气很好。", "今天天气很好。我们去河边。", True),
+        ("One…", "One two", True),
+        ("One t…", "One two", True),
+        ("One t...", "One two", True),
+        ("One [...]", "One two", True),
+        ("One […]", "One two", True),
+        ("One (…)", "One two", True),
+        ("One …", "One two", True),
+        ("One...", "One... two", True),
+        # Titles of articles, whose text begins with the subject.
+        ("Berlin", "Berlin is a town", False),
+        ("One", "One. Two", False),
+        ("One", "One, two and three", False),
+        ("今天", "今天天气很好。", False),
+        ("On", "One two", False),
+        ("Two", "One", False),
+        ("Two…", "One", False),
+        ("", "One", False),
+        ("…", "One", False),
+        ("...", "... two", False),
     ],
 )
-def test_part_of_a_text_that_its_title_shows(title: str, text: str, length: int) -> None:
-    assert covered(title, text) == length
+def test_title_that_was_made_of_the_beginning_of_a_text(title: str, text: str, repeated: bool) -> None:
+    assert is_repeated(title, text) is repeated
 
 
 @pytest.mark.parametrize(

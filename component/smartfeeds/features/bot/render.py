@@ -11,7 +11,7 @@ from smartfeeds.core.text import cut
 from smartfeeds.core.urls import entry_path, xmpp_uri
 from smartfeeds.formats.authorship import other_publisher
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.titles import covered
+from smartfeeds.formats.titles import is_repeated
 from smartfeeds.service.replies import AnsweredItems
 from smartfeeds.texts import Texts
 
@@ -57,8 +57,8 @@ def render_item(texts: Texts, links: Links, node: Node, item: Item, *, edited: b
     entry = read_entry(item)
     title = cut(entry.title.plain, TITLE_CHARACTERS)
     body = next((text.plain for text in (entry.summary, entry.content) if text is not None and text.plain), "")
-    # A title that the text begins with is not shown beside it.
-    if covered(entry.title.plain, body):
+    # A title that was made of the text is not shown beside it.
+    if is_repeated(entry.title.plain, body):
         headline, excerpt = cut(body, TEXT_CHARACTERS), ""
     else:
         headline = title or cut(body, TITLE_CHARACTERS) or cut(item.id, TITLE_CHARACTERS)

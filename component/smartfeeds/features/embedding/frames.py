@@ -28,7 +28,7 @@ from smartfeeds.features.pages.frame import PAGE_POLICY, THEMES, Frame, page_rep
 from smartfeeds.features.pages.look import look_of
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.formats.feed_details import title_of
-from smartfeeds.formats.titles import covered
+from smartfeeds.formats.titles import is_repeated
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import items_of
@@ -273,4 +273,4 @@ def _card(frame: Frame, name: str, item: Item) -> dict[str, object]:
 def _begins_with_title(entry: Entry) -> bool:
     """Whether the text begins with the words of the title, which then was made of it."""
     text = next((text.plain for text in (entry.content, entry.summary) if text is not None and text.plain), "")
-    return covered(entry.title.plain, text) > 0
+    return is_repeated(entry.title.plain, text)

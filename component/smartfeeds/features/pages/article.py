@@ -22,7 +22,7 @@ from smartfeeds.features.pages.sanitise import SHORT, CleanHtml, TextLimits, cle
 from smartfeeds.formats.authorship import other_publisher
 from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, EntryText, TextKind, read_entry
 from smartfeeds.formats.payload import Payload
-from smartfeeds.formats.titles import covered, unmarked, without_heading
+from smartfeeds.formats.titles import is_repeated, unmarked, without_heading
 from smartfeeds.sync.markup import read_item
 
 # A text is clamped if it is about longer than the twelve lines that style.css shows of it.
@@ -138,7 +138,9 @@ def title_use(entry: Entry, text: EntryText | None) -> TitleUse:
         return TitleUse.NONE
     if not start.plain:
         return TitleUse.TEXT if entry.replies_to else TitleUse.HEADING
-    is_beginning = covered(title, start.plain) or (not start.is_markup and covered(title, unmarked(start.value)))
+    is_beginning = is_repeated(title, start.plain) or (
+        not start.is_markup and is_repeated(title, unmarked(start.value))
+    )
     return TitleUse.BEGINNING if is_beginning else TitleUse.HEADING
 
 

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -29,6 +29,8 @@ from smartfeeds.app.config import settings_of
 from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.token import TokenScope
+from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, FeedPage, Publish, PullFeed
 from smartfeeds.store.sqlite import SqliteStore, SqliteThread
@@ -55,7 +57,7 @@ _TURN = frozenset(
 _LITERAL = re.compile(r"'[^']*'|\b[0-9]+\b")
 OWNER = Jid("ann", "example.org", "home")
 _TEXT = "Rain in the west, sun in the east. " * 20
-_ENTRY = (
+ENTRY = (
     '<entry xmlns="http://www.w3.org/2005/Atom"><author><name>Ann</name></author><category term="reports"></category>'
     '<content type="html">&lt;p&gt;{text}&lt;/p&gt;</content><id>tag:example.org,2026:{number}</id>'
     "<published>2026-01-02T08:00:00Z</published><title>Report {number}</title>"
@@ -178,6 +180,21 @@ class HttpWork:
         before = await self._counted(few)
         return PageWork.of(await self._counted(many) - before, len(many) - len(few))
 
+    async def of_publishes(self, media_type: str, body: str) -> PageWork:
+        """The work of a publish with a token, whose response has the item. `body` has a place for its number."""
+        token, text = new_token(OWNER.bare_text, TokenScope.PUBLISH, FEED, "")
+        await self.app.service.write(lambda tx, context: add_token(tx, context, token, None))
+        head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {text}\r\nContent-Type: {media_type}\r\n"
+        bodies = enumerate(body.format(number=number, text=_TEXT).encode() for number in count())
+        requests = (
+            f"PUT /entries/{FEED}/p-{number} HTTP/1.1\r\n{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
+            for number, data in bodies
+        )
+        await self._send([*islice(requests, FEW)], None)  # what is imported and cached at the first use is not counted
+        few = await self._counted([*islice(requests, FEW)], None)
+        many = await self._counted([*islice(requests, 3 * FEW)], None)
+        return PageWork.of(many - few, 2 * FEW)
+
     async def of_events(self) -> PageWork:
         """The work of an item that 20 event streams receive, its publishing without a wire included."""
         assert self.app.site is not None
@@ -208,15 +225,15 @@ class HttpWork:
         head = f"Host: 127.0.0.1\r\nAccept: {accept}\r\n\r\n"
         return [f"GET /feeds/{FEED}/?max={PAGE}&since={start} HTTP/1.1\r\n{head}".encode() for start in starts]
 
-    async def _counted(self, requests: Sequence[bytes]) -> Counts:
+    async def _counted(self, requests: Sequence[bytes], items: int | None = PAGE) -> Counts:
         async with counting(self.connections) as counts:
-            await self._send(requests)
+            await self._send(requests, items)
         return counts()
 
-    async def _send(self, requests: Sequence[bytes]) -> None:
+    async def _send(self, requests: Sequence[bytes], items: int | None = PAGE) -> None:
         assert self.app.site is not None
         port = self.app.site.listener.port
-        await asyncio.get_running_loop().run_in_executor(self.client, _exchange, port, requests)
+        await asyncio.get_running_loop().run_in_executor(self.client, _exchange, port, requests, items)
 
 
 def without_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +278,7 @@ async def _fill(app: App) -> None:
 
 async def publish(app: App, number: int, node: str = FEED) -> None:
     """Publishes an entry of 1 KB, without a wire."""
-    draft = draft_of(etree.fromstring(_ENTRY.format(text=_TEXT, number=number)))
+    draft = draft_of(etree.fromstring(ENTRY.format(text=_TEXT, number=number)))
     await app.service.handle(Publish(OWNER, DOMAIN, node, f"item-{number}", draft))
 
 
@@ -319,10 +336,10 @@ async def counting(connections: Sequence[SqliteThread]) -> AsyncIterator[Callabl
             await connection.run(connection.raw.set_trace_callback, None)
 
 
-def _exchange(port: int, requests: Sequence[bytes]) -> None:
+def _exchange(port: int, requests: Sequence[bytes], items: int | None) -> None:
     """Sends requests in rounds, one over each connection, and waits for the responses of a round before the next one.
 
-    Raises AssertionError for an error.
+    `items` as in `receive`. Raises AssertionError for an error.
     """
     with ExitStack() as stack:
         connections = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(IN_FLIGHT)]
@@ -331,7 +348,7 @@ def _exchange(port: int, requests: Sequence[bytes]) -> None:
             for connection, request in zip(connections, part, strict=False):
                 connection.sendall(request)
             for connection, _ in zip(connections, part, strict=False):
-                receive(connection, PAGE)
+                receive(connection, items)
 
 
 def _open_streams(stack: ExitStack, port: int, since: str) -> list[socket.socket]:
@@ -352,18 +369,18 @@ def _read_event(streams: Sequence[socket.socket], number: int) -> None:
             data += _read(stream)
 
 
-def receive(connection: socket.socket, items: int) -> None:
-    """Reads a response with so many items."""
+def receive(connection: socket.socket, items: int | None) -> None:
+    """Reads a response: a page of so many items, or that to a publish (None)."""
     data = b""
     while (end := data.find(b"\r\n\r\n")) < 0:
         data += _read(connection)
     head, data = data[:end].decode(), data[end + 4 :]
-    assert head.startswith("HTTP/1.1 200 "), head
+    assert head.startswith("HTTP/1.1 201 " if items is None else "HTTP/1.1 200 "), head
     length = int(head.partition("Content-Length: ")[2].partition("\r\n")[0])
     while len(data) < length:
         data += _read(connection)
     assert len(data) == length
-    assert data.count(b"item-") == items, data[:500]
+    assert items is None or data.count(b"item-") == items, data[:500]
 
 
 def _read(connection: socket.socket) -> bytes:

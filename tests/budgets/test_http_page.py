@@ -1,4 +1,4 @@
-"""The work of a page and of an event over HTTP stays within its budget: calls, modules of the package, statements.
+"""The work of a page, a publish and an event over HTTP stays within its budget: calls, modules, statements.
 
 Each limit is what a page takes now. A change that makes a page cheaper lowers it; one that makes it dearer needs a
 reason.
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.support_http import Budget, PageWork, http_work
+from budgets.support_http import ENTRY, Budget, PageWork, http_work
 
 # For other versions of the libraries, and because the requests of a round may be read in several pieces.
 MARGIN = 1.04
@@ -30,6 +30,28 @@ async def test_a_page_stays_within_its_budget(
     async def work_in(folder: Path) -> PageWork:
         async with http_work(folder, monkeypatch) as work:
             return await work.of_page(accept)
+
+    await budget.assert_holds(work_in, tmp_path, MARGIN)
+
+
+_ENTRY_OF_NOBODY = ENTRY.replace("<author><name>Ann</name></author>", "")
+
+
+@pytest.mark.needs("accounts", "authoring")
+@pytest.mark.parametrize(
+    ("media_type", "body", "budget"),
+    [
+        pytest.param("application/atom+xml", ENTRY, Budget(540, 472, 57, 3.5), id="atom"),
+        pytest.param("application/atom+xml", _ENTRY_OF_NOBODY, Budget(552, 484, 57, 3.5), id="atom without an author"),
+        pytest.param("text/plain", "Report {number}\n{text}", Budget(700, 634, 68, 3.5), id="text"),
+    ],
+)
+async def test_a_publish_stays_within_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, media_type: str, body: str, budget: Budget
+) -> None:
+    async def work_in(folder: Path) -> PageWork:
+        async with http_work(folder, monkeypatch) as work:
+            return await work.of_publishes(media_type, body)
 
     await budget.assert_holds(work_in, tmp_path, MARGIN)
 

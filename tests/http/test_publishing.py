@@ -211,6 +211,61 @@ async def test_identical_put_is_no_change(notes: Web, token: str, media_type: st
     assert (await notes.get("/feeds/notes/")).header("ETag") == page
 
 
+async def test_repeated_put_of_an_entry_of_nobody_is_no_change(notes: Web, token: str) -> None:
+    """Its author is the owner of the token, each time in the same place. What was got can be put again, too."""
+    body = f"<entry xmlns='{ATOM_NS}'><title>hello</title></entry>".encode()
+    first = await notes.ask("PUT", "/entries/notes/a", body, ATOM, Authorization=token, Content_Type=ATOM)
+    assert etree.fromstring(first.body).findtext(f"{{{ATOM_NS}}}author/{{{ATOM_NS}}}uri") == f"xmpp:{bare(ALICE)}"
+    notes.component.clock.advance(60)
+    for again in (body, first.body):
+        got = await notes.ask("PUT", "/entries/notes/a", again, ATOM, Authorization=token, Content_Type=ATOM)
+        assert (got.status, got.header("ETag"), got.body) == (200, first.header("ETag"), first.body)
+
+
+async def test_entry_that_is_not_stored_has_its_author_too(notes: Web) -> None:
+    await notes.component.create(ALICE, "alarm", kind="generic", persist_items="0")
+    await notes.component.subscribe(BOB, "alarm")
+    token = await bearer(notes, ALICE, TokenScope.PUBLISH)
+    body = entry("fire").encode()
+    assert (await notes.ask("PUT", "/entries/alarm/a", body, Authorization=token, Content_Type=ATOM)).status == 204
+    (event,) = await notes.component.events(bare(BOB))
+    assert f"xmpp:{bare(ALICE)}" in etree.tostring(event, encoding="unicode")
+
+
+async def test_put_of_what_is_stored_changes_nothing(notes: Web, token: str) -> None:
+    """An entry of XMPP that names nobody, and is repeated or put back as it was read. An edit of it has an author."""
+    body = f"<entry xmlns='{ATOM_NS}'><title>hello</title></entry>"
+    await notes.component.publish(ALICE, "notes", "a", body)
+    tag = (await notes.get("/entries/notes/a", accept=ATOM)).header("ETag")
+    notes.component.clock.advance(60)
+    read = (await notes.get("/entries/notes/a", accept=ATOM)).body
+    for again in (body.encode(), read):
+        got = await notes.ask("PUT", "/entries/notes/a", again, ATOM, Authorization=token, Content_Type=ATOM)
+        assert (got.status, got.header("ETag")) == (200, tag)
+    edited = await put(notes, token, "a", "changed", Accept=ATOM)
+    assert bare(ALICE) in edited.text
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "<author><name>Ann</name></author>",
+        "<source><id>urn:x:blog</id><author><name>Ann</name></author></source>",
+        "<sync xmlns='http://feedsync.org/2007/feedsync' id='a' updates='1'>"
+        "<history sequence='1' when='2026-01-01T00:00:00Z' by='x'/></sync>",
+        "<sync xmlns='http://feedsync.org/2007/feedsync'/>",
+    ],
+    ids=["author", "author of the source", "sync data", "sync data that is not whole"],
+)
+async def test_entry_that_came_from_somewhere_keeps_its_authors(notes: Web, token: str, inner: str) -> None:
+    body = f"<entry xmlns='{ATOM_NS}'><title>x</title>{inner}</entry>".encode()
+    got = await notes.ask("PUT", "/entries/notes/a", body, ATOM, Authorization=token, Content_Type=ATOM)
+    assert got.status == 201
+    names = etree.fromstring(got.body).xpath("//a:author/a:name/text()", namespaces={"a": ATOM_NS})
+    # An entry alone has the name of its feed if it names nobody (RFC 4287 4.1.2).
+    assert names == (["Ann"] if "Ann" in inner else ["notes"])
+
+
 @pytest.mark.needs("authoring")
 async def test_an_activity_gets_the_atom_id_of_its_node(notes: Web, token: str) -> None:
     """[SF-092] As an entry does, unless it says one."""

@@ -60,7 +60,7 @@ def completion(payload: bytes, byline: str, address: str, *, linked: bool = Fals
     entry = xml.parse_stored(payload)
     namespace = "" if payload.startswith(ENTRY_START) else f' xmlns="{ATOM_NS}"'
     parts = []
-    if not _has_author(entry):
+    if not atom.has_author(entry):
         parts.append(_author(byline, namespace))
     content = next(entry.iterchildren(atom.CONTENT), None)
     has_link = any(link.get("rel", "alternate") == "alternate" for link in entry.iterchildren(atom.LINK))
@@ -89,12 +89,6 @@ def _has_text(payload: bytes) -> bool:
 
 def _author(byline: str, namespace: str) -> str:
     return f"<author{namespace} {_ADDED}><name>{escape(byline)}</name></author>" if byline else ""
-
-
-def _has_author(entry: Element) -> bool:
-    source = next(entry.iterchildren(atom.SOURCE), None)
-    parents = [entry] if source is None else [entry, source]
-    return any(next(parent.iterchildren(atom.AUTHOR), None) is not None for parent in parents)
 
 
 def _needs_summary(content: Element) -> bool:

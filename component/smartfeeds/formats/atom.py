@@ -107,6 +107,13 @@ def item_named_by(reference: str) -> str:
         return ""
 
 
+def has_author(entry: Element) -> bool:
+    """Whether an entry names an author, or the feed that it comes from does (RFC 4287 4.1.2)."""
+    source = next(entry.iterchildren(SOURCE), None)
+    parents = [entry] if source is None else [entry, source]
+    return any(next(parent.iterchildren(AUTHOR), None) is not None for parent in parents)
+
+
 def id_and_updated(payload: bytes) -> tuple[str, int | None]:
     """The atom:id and atom:updated of stored bytes; empty and None where they are missing or unreadable."""
     root = _stored(payload)

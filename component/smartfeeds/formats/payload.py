@@ -193,6 +193,16 @@ def with_uris(payload: bytes) -> bytes:
     return Payload.of(root)
 
 
+def with_author(payload: Payload, jid: str) -> Payload:
+    """An entry that names nobody with a bare JID as its author, behind the other elements."""
+    _start, prefix = _start_of(payload)
+    person = _elements(prefix, {atom.NAME: jid.partition("@")[0], atom.URI: f"xmpp:{jid}"})
+    end = payload.rindex(b"</")
+    longer = Payload(payload[:end] + f"<{prefix}author>{person}</{prefix}author>".encode() + payload[end:])
+    longer.shape = payload.shape
+    return longer
+
+
 def with_id_and_title(payload: Payload, atom_id: str) -> Payload:
     """An entry with atom:id, unless `atom_id` is empty, and title. The caller does not know the time, nor an id that
     differs from node to node."""
@@ -204,15 +214,25 @@ def _with(payload: Payload, values: dict[str, str]) -> Payload:
     added = {tag: text for tag, text in values.items() if tag in payload.shape.missing}
     if not added:
         return payload
+    start, prefix = _start_of(payload)
+    longer = Payload(payload[:start] + _elements(prefix, added).encode() + payload[start:])
+    longer.shape = payload.shape._replace(missing=payload.shape.missing - added.keys())
+    return longer
+
+
+def _start_of(payload: Payload) -> tuple[int, str]:
+    """The place behind the start tag of a root, and the prefix of its name with a colon, "" without one."""
     start = atom.START_TAG.match(payload)
     if start is None:
         raise FeedError(Condition.INTERNAL, "a payload is not in canonical form")
-    prefix = start[1].rpartition(b":")[0].decode()
-    names = {tag: f"{prefix}:{tag.rpartition('}')[2]}" if prefix else tag.rpartition("}")[2] for tag in added}
-    elements = "".join(f"<{names[tag]}>{canonical_text(text)}</{names[tag]}>" for tag, text in added.items())
-    longer = Payload(payload[: start.end()] + elements.encode() + payload[start.end() :])
-    longer.shape = payload.shape._replace(missing=payload.shape.missing - added.keys())
-    return longer
+    prefix, colon, _name = start[1].rpartition(b":")
+    return start.end(), (prefix + colon).decode()
+
+
+def _elements(prefix: str, values: dict[str, str]) -> str:
+    """Atom elements (tag -> text) with the prefix of their root."""
+    names = {tag: f"{prefix}{tag.rpartition('}')[2]}" for tag in values}
+    return "".join(f"<{names[tag]}>{canonical_text(text)}</{names[tag]}>" for tag, text in values.items())
 
 
 def _is_enclosure(link: Element) -> bool:

@@ -15,6 +15,7 @@ from smartfeeds.core.urls import feed_path
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.json_text import Json
 from smartfeeds.formats.representation import Representation
+from smartfeeds.formats.xml import Element
 from smartfeeds.http.bodies import BodyReader, unsupported
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.entries import ITEM_CONTENT, Entries, entry_url, expected_of
@@ -25,7 +26,7 @@ from smartfeeds.http.options_json import options_of_json
 from smartfeeds.http.queries import read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.answers import Handle, ask
-from smartfeeds.service.drafts import PayloadDraft, draft_of
+from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.placing import MoveItem
 from smartfeeds.service.requests import (
@@ -103,10 +104,10 @@ CREATE_FEED = Operation(
 DELETE_FEED = Operation("deleteFeed", "Deletes a feed with all its items", {204: {}}, scope=TokenScope.ADMIN, cors=True)
 
 
-# Reads the item in the body of a request, None for an item without payload, and the representation for the response if
+# Reads the payload in the body of a request, None for an item without one, and the representation for the response if
 # the client prefers none. Raises FeedError for a payload that XMPP would reject too, HttpError for a body that cannot
 # be read.
-ReadItem = Callable[[HttpCall], Awaitable[tuple[PayloadDraft | None, Representation]]]
+ReadItem = Callable[[HttpCall], Awaitable[tuple[Element | None, Representation]]]
 
 
 class Publishing:
@@ -156,16 +157,16 @@ class Publishing:
 
     async def publish(self, call: HttpCall, read: ReadItem) -> Reply:
         """Creates or replaces the item with the id in the path (XEP-0060 7.1). For a path without an id the service
-        chooses it."""
+        chooses it. The caller becomes the author of an entry that names nobody."""
         expected = expected_of(call) if call.item_id else None
         sync = read_flag(call.query, "sync")
-        draft, form = await read(call)
+        payload, form = await read(call)
         request = Publish(
             call.actor,
             self._service,
             call.name,
             call.item_id or None,
-            draft,
+            None if payload is None else draft_of(payload, call.actor.bare_text),
             expected=expected,
             # Only a token with the scope admin may create a feed by publishing to it.
             may_create=call.token is not None and call.token.scope >= TokenScope.ADMIN,
@@ -185,11 +186,11 @@ class Publishing:
         entry = self._entries.reply(call, answer, _response_form(call, form), sync=sync)
         return Reply(entry.body, entry.media_type, status, {**entry.headers, **headers, "Content-Location": url})
 
-    async def _read_entry(self, call: HttpCall) -> tuple[PayloadDraft | None, Representation]:
+    async def _read_entry(self, call: HttpCall) -> tuple[Element | None, Representation]:
         if call.media_type not in ATOM.accept_types:
             raise unsupported("an item is an Atom entry", ATOM.accept_types)
         data = await self._bodies.read(call, ATOM.accept_types)
-        return (draft_of(self._bodies.entry(call, data)) if data.strip() else None), ATOM
+        return (self._bodies.entry(call, data) if data.strip() else None), ATOM
 
     async def _read_back(self, call: HttpCall, result: Published, *, sync: bool) -> ItemShown | None:
         """The item as stored; None if its publisher may not read it, if it has changed again, or if the store fails."""

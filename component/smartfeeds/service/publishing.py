@@ -28,7 +28,7 @@ from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import FEED, REPLY_MARK, id_and_updated, remains
-from smartfeeds.formats.payload import Payload, repaired_entry
+from smartfeeds.formats.payload import Payload, repaired_entry, with_author
 from smartfeeds.service.context import (
     NO_ACCESS,
     Context,
@@ -91,6 +91,8 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
         _retract_item(tx, context, node, existing, request.actor.bare_text, notify=True)
         return Published(request.node or "", item_id)
     payload = draft.content if is_feed else draft.payload
+    if draft.author and node.options.shows_publisher:
+        payload = _signed(context, node, existing if live else None, item_id, payload, draft.author)
     if is_feed and shape.entry and (shape.missing or not shape.valid_dates):
         payload = repaired(context, node, existing, item_id, payload)
     stored = store_item(tx, context, node, existing, item_id, payload, request.actor.bare_text)
@@ -98,6 +100,18 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     if is_feed and not live and REPLY_MARK in stored.payload:
         context.replies += (NewReply(node.name, item_id, request.actor),)
     return Published(request.node or "", item_id, item_tag(stored), created=not live)
+
+
+def _signed(
+    context: Context, node: Node, existing: Item | None, item_id: str, payload: Payload, author: str
+) -> Payload:
+    """An entry that names nobody, with its author. What a live item is already stays without: somebody puts back what
+    was read, or repeats a publish of another wire or an older version."""
+    if existing is not None:
+        same = payload if payload.shape.complete else repaired(context, node, existing, item_id, payload)
+        if same == existing.payload:
+            return payload
+    return with_author(payload, author)
 
 
 def _announce(tx: WriteTx, context: Context, node: Node, request: Publish, draft: PayloadDraft) -> Published:
@@ -109,9 +123,11 @@ def _announce(tx: WriteTx, context: Context, node: Node, request: Publish, draft
     item_id = (request.item_id or context.new_id()) if request.item_present else ""
     at_us = next_key(node.last_modified_us, context.now_us)
     tx.set_keys(node.node_no, at_us, node.last_created_us)
-    payload = draft.payload.decode() if node.options.deliver_payloads else ""
+    is_signed = draft.author and node.options.shows_publisher
+    payload = with_author(draft.payload, draft.author) if is_signed else draft.payload
     # Neither a bare JID nor a quoted id contains a space.
-    data = f"{request.actor.bare} {quote(item_id)} {payload}"
+    text = payload.decode() if node.options.deliver_payloads else ""
+    data = f"{request.actor.bare} {quote(item_id)} {text}"
     tx.add_event(NodeEvent(0, node.node_no, at_us, TRANSIENT_ITEM, data))
     context.changed.add(node.node_no)
     return Published(request.node or "", item_id)

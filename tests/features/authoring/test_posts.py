@@ -50,17 +50,18 @@ def fields(got: Got) -> dict[str, Any]:
     }
 
 
-async def test_entry_is_not_published_without_its_author(
+async def test_entry_with_markdown_waits_for_the_limit_of_its_feed(
     notes: Web, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What keeps the service from looking for the options of the feed keeps it from publishing."""
+    """What keeps the service from looking for the options of the feed keeps it from publishing. A text needs none."""
 
     async def refuse(*_: object) -> None:
         raise FeedError(Condition.BUSY)
 
     monkeypatch.setattr(rights, "ask", refuse)
-    assert (await post(notes, token, b"Hello")).status == 429
+    assert (await post(notes, token, b"# Title\n\n*text*", "text/markdown")).status == 429
     assert (await notes.get("/feeds/notes/?timeout=0")).json["count"] == 0
+    assert (await post(notes, token, b"Hello")).status == 201
 
 
 # Texts.
@@ -182,6 +183,11 @@ async def test_nobody_reads_a_first_line_twice(notes: Web, token: str, media_typ
         ("image/gif", b"GIF89a"),
         pytest.param(JSON, b'{"title": "x"}', marks=pytest.mark.needs("documents")),
         (JSON, b'{"object": {"displayName": "x"}, "verb": "post"}'),
+        pytest.param("application/feed+json", b'{"title": "x"}', marks=pytest.mark.needs("documents")),
+        (ATOM, b"<entry xmlns='http://www.w3.org/2005/Atom'><title>x</title></entry>"),
+        (ATOM, b"<a:entry xmlns:a='http://www.w3.org/2005/Atom'><a:title>x</a:title></a:entry>"),
+        (ATOM, b"<entry xmlns='http://www.w3.org/2005/Atom'><source><title>A blog</title></source></entry>"),
+        (ATOM, b"<entry xmlns='http://www.w3.org/2005/Atom'><author xmlns='urn:x'><name>Ann</name></author></entry>"),
     ],
 )
 async def test_post_names_the_owner_of_the_token_as_its_author(
@@ -209,13 +215,38 @@ async def test_first_post_of_a_feed_names_its_author_too(start_web: WebStarter) 
     assert (got.status, b"xmpp:alice@example.org" in got.body) == (201, True)
 
 
-async def test_post_names_nobody_in_a_feed_that_hides_who_publishes(notes: Web) -> None:
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        ("text/plain", b"a\nb"),
+        (ATOM, b"<entry xmlns='http://www.w3.org/2005/Atom'><title>x</title></entry>"),
+        (JSON, b'{"object": {"displayName": "x"}, "verb": "post"}'),
+    ],
+)
+async def test_post_names_nobody_in_a_feed_that_hides_who_publishes(notes: Web, media_type: str, body: bytes) -> None:
     await notes.component.create(ALICE, "tips", itemreply="owner")
     token = await bearer(notes, ALICE, TokenScope.PUBLISH)
-    got = await notes.ask(
-        "POST", "/entries/tips/", b"a\nb", accept=ATOM, Authorization=token, Content_Type="text/plain"
-    )
+    got = await notes.ask("POST", "/entries/tips/", body, accept=ATOM, Authorization=token, Content_Type=media_type)
     assert (got.status, b"alice" in got.body) == (201, False)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "is_answer"),
+    [
+        (FORM, b"content=x&in-reply-to=first", True),
+        (FORM, b"content=x&reply_to=first", True),
+        (FORM, b"content=x&colour=red", False),
+        pytest.param(JSON, b'{"content": "x", "in_reply_to": "first"}', True, marks=pytest.mark.needs("documents")),
+        pytest.param(JSON, b'{"content": "x", "inReplyTo": "first"}', True, marks=pytest.mark.needs("documents")),
+        pytest.param(JSON, b'{"content": "x", "colour": "red"}', False, marks=pytest.mark.needs("documents")),
+    ],
+)
+async def test_post_that_answers_an_entry_learns_the_formats_that_can(
+    notes: Web, token: str, media_type: str, body: bytes, is_answer: bool
+) -> None:
+    got = await post(notes, token, body, media_type)
+    advice = "; to answer an entry, publish Atom with thr:in-reply-to, or send in-reply-to by Micropub"
+    assert (got.status, advice in got.json["detail"]) == (400, is_answer)
 
 
 # Headers and parameters.

@@ -6,7 +6,7 @@ import pytest
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
-from smartfeeds.formats.payload import Shape, accept_payload, complete_entry, shape_of
+from smartfeeds.formats.payload import Shape, accept_payload, complete_entry, shape_of, with_author
 
 NOON_US = 1304942400_000_000
 HEAD = f'<entry xmlns="{atom.ATOM_NS}">'
@@ -57,6 +57,21 @@ def test_complete_entry_uses_the_prefix_of_the_root():
     payload = accept(node).encode()
     assert [child.tag for child in xml.parse_payload(payload)] == [atom.TITLE, atom.UPDATED, atom.ID]
     assert xml.canonical(xml.parse_payload(payload)) == payload
+
+
+@pytest.mark.parametrize("prefix", ["", "a:"])
+@pytest.mark.parametrize("inner", ["", "<{0}title>&lt;/x&gt;</{0}title>"])
+def test_author_is_the_last_element_in_the_form_of_the_whole(prefix, inner):
+    """The bytes are those of the tree with this author: a repeated publish compares them."""
+    declared = f'xmlns{":a" if prefix else ""}="{atom.ATOM_NS}"'
+    text = f"<{prefix}entry {declared}>{inner.format(prefix)}</{prefix}entry>"
+    payload = accept_payload(xml.parse_payload(text.encode()))
+    signed = with_author(payload, "a<b@example.org")
+
+    (author,) = [child for child in signed.root if child.tag == atom.AUTHOR]
+    assert author is signed.root[-1]
+    assert [(child.tag, child.text) for child in author] == [(atom.NAME, "a<b"), (atom.URI, "xmpp:a<b@example.org")]
+    assert signed == xml.canonical(xml.parse_payload(signed)) and signed.shape == payload.shape
 
 
 def test_complete_entry_derives_a_uri_from_any_item_id():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.features.authoring.post_fields import LINK
+from smartfeeds.features.authoring.post_fields import LINK, answer_advice
 from smartfeeds.formats import atom
 from smartfeeds.formats.activity import read_activities
 from smartfeeds.formats.feed_document import ItemDraft, SkippedItem
@@ -85,7 +85,8 @@ def _item(value: JsonObject, read_item: ReadJsonItem, *, is_post: bool) -> ItemD
             raise FeedError(Condition.INVALID_PAYLOAD, f"{name} and {full_name} are the same; send one of them")
         if is_post and full_name not in _MEMBERS and not name.startswith("_"):
             known = ", ".join(sorted({*_MEMBERS, *_SHORT}))
-            raise FeedError(Condition.INVALID_PAYLOAD, f"{name[:40]!r} is no member of a post: there are {known}")
+            text = f"{name[:40]!r} is no member of a post: there are {known}{answer_advice(name)}"
+            raise FeedError(Condition.INVALID_PAYLOAD, text)
         members[full_name] = _tags(member) if full_name == "tags" else member
     address = members.get("url")
     if isinstance(address, str) and address:

@@ -27,7 +27,6 @@ from smartfeeds.features.authoring.micropub_requests import (
     values_of,
 )
 from smartfeeds.features.authoring.post_fields import MAX_FIELDS
-from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import Uploads
 from smartfeeds.formats import microformats
 from smartfeeds.formats.entry import read_entry
@@ -47,7 +46,7 @@ from smartfeeds.http.queries import read_fields
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.side import SiteTools
 from smartfeeds.service.answers import ask
-from smartfeeds.service.drafts import draft_of
+from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.requests import (
     AffiliationList,
@@ -170,14 +169,13 @@ MEDIA = Operation(
 class Micropub:
     """Handles GET and POST of Micropub endpoints."""
 
-    def __init__(self, tools: SiteTools, uploads: Uploads, rights: WriterRights) -> None:
+    def __init__(self, tools: SiteTools, uploads: Uploads) -> None:
         self._change = tools.perform
         self._handle = tools.handle
         self._read_token = tools.authenticator.read_token
         self._service = tools.domain
         self._bodies = tools.bodies
         self._uploads = uploads
-        self._rights = rights
 
     async def query(self, call: HttpCall) -> Reply:
         """Answers a query (Micropub 3.7)."""
@@ -253,7 +251,6 @@ class Micropub:
         """A new entry. A slug that is free becomes its id; with a slug that is taken the service chooses an id."""
         builder = EntryBuilder(0, "")
         microformats.fill(builder, request.properties)
-        await self._rights.sign(call, builder.entry)
         slug = command(request, "mp-slug").strip()
         if slug:
             try:
@@ -264,7 +261,7 @@ class Micropub:
         return await self._create(call, builder.entry, "", None)
 
     async def _create(self, call: HttpCall, entry: Element, slug: str, expected: ItemPrecondition | None) -> Reply:
-        published = await self._publish(call, entry, slug, expected)
+        published = await self._publish(call, draft_of(entry, call.actor.bare_text), slug, expected)
         return _created(entry_url(call, published.item_id))
 
     async def update(self, call: HttpCall, request: MicropubRequest) -> Reply:
@@ -282,7 +279,8 @@ class Micropub:
             builder.entry = parse_stored(item.payload)
             microformats.change(builder, read_entry(item), replace=replace, add=add, delete=removals)
             try:
-                await self._publish(call, builder.entry, item_id, ItemPrecondition(frozenset({item_tag(item)})))
+                draft = draft_of(builder.entry)
+                await self._publish(call, draft, item_id, ItemPrecondition(frozenset({item_tag(item)})))
             except FeedError as error:
                 if error.condition is not Condition.PRECONDITION_NOT_MET:
                     raise
@@ -305,7 +303,7 @@ class Micropub:
         )
 
     async def _publish(
-        self, call: HttpCall, entry: Element, item_id: str, expected: ItemPrecondition | None
+        self, call: HttpCall, draft: PayloadDraft, item_id: str, expected: ItemPrecondition | None
     ) -> Published:
         return await ask(
             self._change,
@@ -314,7 +312,7 @@ class Micropub:
                 self._service,
                 call.name,
                 item_id or None,
-                draft_of(entry),
+                draft,
                 expected=expected,
                 may_create=False,
             ),

@@ -116,12 +116,18 @@ def known_fields(pairs: Iterable[tuple[str, str]]) -> Fields:
         field = _FORM_NAMES.get(name.removesuffix("[]"))
         if field is None:
             known = ", ".join((*FIELDS, CONTENT_HTML))
-            raise FeedError(
-                Condition.BAD_REQUEST,
-                f"{name[:40]!r} is no field of a post: there are {known}; a text is sent as text/plain",
-            )
+            advice = answer_advice(name) or "; a text is sent as text/plain"
+            raise FeedError(Condition.BAD_REQUEST, f"{name[:40]!r} is no field of a post: there are {known}{advice}")
         fields[field] = (*fields.get(field, ()), value)
     return fields
+
+
+def answer_advice(name: str) -> str:
+    """The end of an error about a field with this name: how to answer an entry, "" if the name is about something
+    else."""
+    if "reply" not in name.lower() and "replies" not in name.lower():
+        return ""
+    return "; to answer an entry, publish Atom with thr:in-reply-to, or send in-reply-to by Micropub"
 
 
 def single(fields: Fields, name: str) -> str:

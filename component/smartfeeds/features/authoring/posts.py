@@ -33,7 +33,6 @@ from smartfeeds.features.authoring.post_fields import (
 from smartfeeds.features.authoring.rendering import MarkdownTurns
 from smartfeeds.features.authoring.rights import WriterRights
 from smartfeeds.features.authoring.uploads import UploadName, Uploads
-from smartfeeds.formats.atom import is_deletion
 from smartfeeds.formats.entry import EntryLink, EntryText, TextKind
 from smartfeeds.formats.json_text import looks_like_json
 from smartfeeds.formats.post import Post, entry_of, split_tags
@@ -45,7 +44,6 @@ from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.forms import FeedForms
 from smartfeeds.http.operations import Content
 from smartfeeds.http.publishing import POST_ITEM, PUT_ITEM
-from smartfeeds.service.drafts import PayloadDraft, draft_of
 
 _HTML = negotiation.HTML.accept_types[0]
 _XML_START = ("<?xml", "<entry", "<feed", "<rss")
@@ -106,7 +104,7 @@ class PostReader:
         self._whole_feeds = forms.whole_feeds | _WHOLE_FEEDS
         self._own_fields = _OWN_FIELDS.union(self._items)
 
-    async def read(self, call: HttpCall) -> tuple[PayloadDraft | None, Representation]:
+    async def read(self, call: HttpCall) -> tuple[Element | None, Representation]:
         """The item of a request, and the representation for the response if the client prefers none. None for an empty
         Atom or JSON body, an item without payload. An id in the body is ignored.
 
@@ -116,9 +114,9 @@ class PostReader:
             raise unsupported(f"an item is one of {', '.join(self._document_types)}, or a file", self._document_types)
         fields = fields_of_call(call)
         if call.media_type == negotiation.MULTIPART:
-            return await self._signed(call, await self._multipart(call, fields)), negotiation.JSON
+            return await self._rights.fit(call, await self._multipart(call, fields)), negotiation.JSON
         if (name := _file_name(call, fields, call.item_id, self._readers)) is not None:
-            return await self._signed(call, await self._file(call, fields, name)), negotiation.JSON
+            return await self._rights.fit(call, await self._file(call, fields, name)), negotiation.JSON
         read_document, form = self._readers[call.media_type]
         if charset_of(call) not in CHARSETS:
             raise unsupported("the charset of a body must be UTF-8", self._document_types)
@@ -131,14 +129,8 @@ class PostReader:
             if not body.data.strip():
                 return None, form
         entry = await read_document(self, body)
-        # An Atom entry is complete: who sends one decides what it says.
-        return draft_of(entry) if form is negotiation.ATOM else await self._signed(call, entry), form
-
-    async def _signed(self, call: HttpCall, entry: Element) -> PayloadDraft:
-        """The entry with its author: the owner of the token, unless the entry names somebody."""
-        if not is_deletion(entry):
-            await self._rights.sign(call, entry)
-        return draft_of(entry)
+        # Who sends an Atom entry has made its Markdown.
+        return entry if form is negotiation.ATOM else await self._rights.fit(call, entry), form
 
     async def _file(self, call: HttpCall, fields: dict[str, str], name: UploadName) -> Element:
         """An entry with the body as its enclosure."""

@@ -6,7 +6,7 @@ from smartfeeds.core.token import TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.authoring.requests import GetWriting, WritingShown
 from smartfeeds.features.pages.frame import EntryForms, Writing
-from smartfeeds.formats.post import add_author, fit_markdown
+from smartfeeds.formats.post import fit_markdown, markdown_of
 from smartfeeds.formats.xml import Element
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.service.answers import Handle, ask
@@ -45,9 +45,10 @@ class WriterRights:
         may = call.token is not None and covers(call.token, TokenScope.PUBLISH, name) and writing.access.may_publish
         return name if may else ""
 
-    async def sign(self, call: HttpCall, entry: Element) -> None:
-        """Names the user as the author of a new entry that names nobody, unless the feed hides who publishes. Removes
-        the Markdown of an entry that is too large for the feed with it."""
+    async def fit(self, call: HttpCall, entry: Element) -> Element:
+        """Returns a new entry without its Markdown if it is too large for the feed with it."""
+        if not markdown_of(entry):
+            return entry
         try:
             options = (await self.get_writing(call)).node.options
         except FeedError as error:
@@ -55,9 +56,8 @@ class WriterRights:
             if error.condition is not Condition.ITEM_NOT_FOUND:
                 raise
             options = NodeOptions(NodeKind.FEED)
-        if options.shows_publisher:
-            add_author(entry, call.actor.bare_text)
         fit_markdown(entry, options.max_payload_size)
+        return entry
 
     async def get_writing(self, call: HttpCall, name: str = "") -> WritingShown:
         """The feed of a page, or another node, with the rights of the user. Raises FeedError."""

@@ -37,7 +37,7 @@ def _handlers(tools: SiteTools) -> AuthoringHandlers:
     return AuthoringHandlers(
         lambda call: tools.publish(call, posts.read),
         editor.Editor(tools, markdown, uploads, rights),
-        micropub.Micropub(tools, uploads, rights),
+        micropub.Micropub(tools, uploads),
         FileReplies(tools.handle, tools.domain, folder.files, GetFile),
         uploads,
     )

@@ -30,10 +30,10 @@ from smartfeeds.features.bot.usages import DELETE, SUBSCRIBE
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import Entry, EntryLink, ReplyReference, read_entry
-from smartfeeds.formats.post import add_author, add_reply, complete
+from smartfeeds.formats.post import add_reply, complete
 from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
 from smartfeeds.service.context import Context, find_for
-from smartfeeds.service.drafts import draft_of
+from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.service.item_writes import item_tag
 from smartfeeds.service.replies import find_comments
 from smartfeeds.service.requests import (
@@ -63,7 +63,7 @@ async def post(c: Conversation, rest: str) -> ChatReply:
     if not text:
         raise UsageError
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "post")
-    answer = await _publish(c, feed, item_id, await _entry(c, feed, text))
+    answer = await _publish(c, feed, item_id, draft_of(_entry(c, text), c.jid))
     if not c.in_room:
         await c.remember_language()  # the bot may write to the author from now on (`news`)
     name = cut(feed, NAME_CHARACTERS)
@@ -78,9 +78,9 @@ async def edit(c: Conversation, rest: str) -> ChatReply:
         raise UsageError
     item = await _newest_own(c, feed)
     former = parse_stored(item.payload)
-    entry = _edited(c, text, former) if former.tag == atom.ENTRY else await _entry(c, feed, text)
+    draft = draft_of(_edited(c, text, former)) if former.tag == atom.ENTRY else draft_of(_entry(c, text), c.jid)
     # Without the precondition, an edit from elsewhere between the read and this write would be lost.
-    await _publish(c, feed, item.id, entry, ItemPrecondition(frozenset({item_tag(item)})))
+    await _publish(c, feed, item.id, draft, ItemPrecondition(frozenset({item_tag(item)})))
     return ChatReply(c.say("Changed in {feed}.", feed=cut(feed, NAME_CHARACTERS)))
 
 
@@ -101,9 +101,9 @@ async def reply(c: Conversation) -> ChatReply:
     place = comments or feed
     await _check_reply(c, place, item)
     item_id = _item_id(c, c.message.replaces or c.message.message_id, "reply")
-    entry = await _entry(c, place, c.message.text.strip())
+    entry = _entry(c, c.message.text.strip())
     _refer(c, entry, feed, item)
-    await _publish(c, place, item_id, entry)
+    await _publish(c, place, item_id, draft_of(entry, c.jid))
     return ChatReply(c.say("Your answer is published in {feed}.", feed=cut(place, NAME_CHARACTERS)))
 
 
@@ -146,9 +146,9 @@ async def react(c: Conversation) -> ChatReply:
     # One like for each person and item, however often the reaction changes.
     item_id = _item_id(c, item.atom_id, "like")
     if any(reaction.removesuffix(_VARIANT) in _LIKES for reaction in c.message.reactions):
-        entry = await _entry(c, comments, LIKE)
+        entry = _entry(c, LIKE)
         _refer(c, entry, feed, item)
-        await _publish(c, comments, item_id, entry)
+        await _publish(c, comments, item_id, draft_of(entry, c.jid))
         return ChatReply("")
     try:
         await c.ask(Retract(c.actor, c.service, comments, item_id, notify=True), EmptyResult)
@@ -160,9 +160,9 @@ async def react(c: Conversation) -> ChatReply:
 
 
 async def _publish(
-    c: Conversation, feed: str, item_id: str | None, entry: Element, expected: ItemPrecondition | None = None
+    c: Conversation, feed: str, item_id: str | None, draft: PayloadDraft, expected: ItemPrecondition | None = None
 ) -> Published:
-    request = Publish(c.actor, c.service, feed, item_id, draft_of(entry), expected=expected, may_create=False)
+    request = Publish(c.actor, c.service, feed, item_id, draft, expected=expected, may_create=False)
     return await c.ask(request, Published)
 
 
@@ -174,13 +174,10 @@ def _item_id(c: Conversation, message_id: str, purpose: str) -> str | None:
     return f"chat-{digest[:32]}"
 
 
-async def _entry(c: Conversation, feed: str, text: str) -> Element:
-    """A new entry of a text. It names its author unless the feed hides who publishes. Raises FeedError."""
+def _entry(c: Conversation, text: str) -> Element:
+    """A new entry of a text. Raises FeedError."""
     entry = new_element(atom.ENTRY, {None: ATOM_NS})
     _write_text(c, entry, text)
-    located = await c.read(partial(find_for, name=feed, actor=c.actor))
-    if located is not None and located.node.options.shows_publisher:
-        add_author(entry, c.jid)
     return entry
 
 

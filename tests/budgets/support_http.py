@@ -30,7 +30,6 @@ from smartfeeds.app.lifecycle import App
 from smartfeeds.core.jid import ANONYMOUS, Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.token import TokenScope
-from smartfeeds.features.accounts.tokens import add_token, new_token
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import CreateNode, FeedPage, Publish, PullFeed
 from smartfeeds.store.sqlite import SqliteStore, SqliteThread
@@ -182,6 +181,8 @@ class HttpWork:
 
     async def of_publishes(self, media_type: str, body: str) -> PageWork:
         """The work of a publish with a token, whose response has the item. `body` has a place for its number."""
+        from smartfeeds.features.accounts.tokens import add_token, new_token
+
         token, text = new_token(OWNER.bare_text, TokenScope.PUBLISH, FEED, "")
         await self.app.service.write(lambda tx, context: add_token(tx, context, token, None))
         head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {text}\r\nContent-Type: {media_type}\r\n"

@@ -409,40 +409,6 @@ async def test_readers_who_may_not_reply_learn_who_may(notes: Web, model: str, h
     assert (hint in carol.text_content()) is (model != "open")
 
 
-@pytest.mark.needs("authoring", "accounts", "polling")
-@pytest.mark.parametrize(
-    ("model", "link", "shown"),
-    [
-        ("publishers", "https://harbour.example/deep", "Answer at its own address"),
-        ("publishers", "javascript:alert(1)", ""),
-        ("publishers", "", ""),
-        ("subscribers", "https://harbour.example/deep", "Subscribers of this feed may reply."),
-    ],
-)
-async def test_entry_of_another_blog_is_answered_there(notes: Web, model: str, link: str, shown: str) -> None:
-    """Nobody here can let a reader answer it, and readers who may answer have the form as everywhere."""
-    from smartfeeds.features.polling.source import new_source
-    from smartfeeds.features.polling.sources import add_source
-
-    await notes.component.configure(ALICE, "notes", publish_model=model)
-    source = replace(new_source("notes", "https://harbour.example/feed", 0), due_us=None)
-    await publish(notes, "notes", "q", post("How deep?", inner=f"<link href='{link}'/>" if link else ""))
-    carol = await sign_in(notes, CAROL)
-    before = await carol.get("/entries/notes/q", HTML)
-    await notes.component.app.service.write(lambda tx, context: add_source(tx, context, source))
-    after = await carol.get("/entries/notes/q", HTML)
-    page = tree(after)
-    thread_text = page.xpath("string(//section[@class='thread']/p)").strip()
-    assert thread_text == shown
-    is_link = shown.startswith("Answer at")
-    assert page.xpath("//section[@class='thread']/p/a/@href") == ([link] if is_link else [])
-    assert (before.header("ETag") != after.header("ETag")) is is_link
-    assert "Answer at its own address" not in (await notes.get("/entries/notes/q", HTML)).text
-    alice = tree(await (await sign_in(notes, ALICE)).get("/entries/notes/q", HTML))
-    assert alice.xpath("//section[@class='thread']//form")
-    assert "Answer at its own address" not in alice.text_content()
-
-
 @pytest.mark.needs("authoring", "accounts")
 @pytest.mark.parametrize("item_id", ["q", "ü /?&%#'\"", "..", "a" * 1_000])
 async def test_reply_is_written_on_the_page_of_the_entry(notes: Web, item_id: str) -> None:

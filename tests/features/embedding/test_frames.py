@@ -85,6 +85,28 @@ async def test_frame_shows_entries_newest_first_without_the_deleted_ones(web: We
     assert "First words, edited" in (await web.get("/embed/comments/?order=modified&max=1")).text
 
 
+async def test_answer_of_one_line_looks_like_a_text(web: Web) -> None:
+    await comments(web)
+    reply = "<in-reply-to xmlns='http://purl.org/syndication/thread/1.0' ref='q'/>"
+    await web.component.publish(
+        ALICE, "comments", "a", f"<entry xmlns='http://www.w3.org/2005/Atom'><title>I agree</title>{reply}</entry>"
+    )
+    page = html.fromstring((await web.get("/embed/comments/")).text)
+    assert page.xpath("//article/h2[not(@class)]") == []
+    assert page.xpath("string(//article/div[@class='body'])").strip() == "I agree"
+
+
+async def test_entry_in_the_name_of_somebody_else_names_its_publisher(web: Web) -> None:
+    await comments(web)
+    other = "<author><name>bob</name><uri>xmpp:bob@example.org</uri></author>"
+    await web.component.publish(ALICE, "comments", "a", html_entry("One", "<p>Two</p>", other))
+    page = html.fromstring((await web.get("/embed/comments/")).text)
+    assert page.xpath("string(//article//*[@class='publisher']/bdi)") == "alice@example.org"
+    await web.component.configure(ALICE, "comments", itemreply="owner")
+    page = html.fromstring((await web.get("/embed/comments/")).text)
+    assert page.xpath("//article//*[@class='publisher']") == []
+
+
 async def test_comment_that_became_its_title_is_shown_once(web: Web) -> None:
     await comments(web, BLOG)
     headers = {"Authorization": await bearer(web, ALICE, TokenScope.PUBLISH)}

@@ -183,7 +183,7 @@ def test_list_is_followed_and_ended(ready: Run, options: tuple[str, ...], remain
     assert "already" in ready("source", "follow", url, "--node", "planet", code=Exit.CONFIG).stderr
 
     ready("source", "remove", url, *options)
-    assert [row["from"] for row in rows(ready)] == ["source add"] * remaining
+    assert [row["from"] for row in rows(ready)] == ["removed list"] * remaining
 
 
 def test_list_without_a_node_gives_each_feed_one(ready: Run) -> None:

@@ -139,11 +139,12 @@ async def test_list_adds_a_limited_number_of_sources(polling, site, world, monke
 
 
 async def test_sources_outlive_their_list(polling, site, world):
-    """[SRC-083] They are then as if a person had added them."""
+    """[SRC-083] They go on. The author of the list chose their addresses, so these open no network of the operator."""
     site.pages[LIST] = opml(site.url("/a"))
     row = await polling.poll(await polling.add(LIST, node=NODE, is_list=True))
     await world.service.write(lambda tx, context: use_cases.remove_source(tx, context, row))
-    assert (await sources(world))[site.url("/a")].settings.list_no == 0
+    source = (await sources(world))[site.url("/a")]
+    assert (source.state, source.reach) == (SourceState.POLLED, Reach.PUBLIC)
 
 
 async def test_two_services_follow_the_list_of_each_other(polling, site, world):

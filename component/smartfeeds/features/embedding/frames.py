@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from smartfeeds.core.frame_origins import read_origin
 from smartfeeds.core.jid import ANONYMOUS
-from smartfeeds.core.model import Item
+from smartfeeds.core.model import Item, Node
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.times import format_t
 from smartfeeds.core.urls import EMBED, entry_path, feed_path
@@ -23,12 +23,12 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.embedding.files import frame_file_path
 from smartfeeds.features.embedding.guests import MAX_NAME, MAX_TEXT, GuestForms, GuestLimits, clean_name, clean_text
 from smartfeeds.features.embedding.requests import SubmitReply, takes_guests
-from smartfeeds.features.pages.article import body_of
+from smartfeeds.features.pages.article import shown_body
 from smartfeeds.features.pages.frame import PAGE_POLICY, THEMES, Frame, page_reply
 from smartfeeds.features.pages.look import look_of
-from smartfeeds.formats.entry import Entry, read_entry
+from smartfeeds.formats.authorship import other_publisher
+from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import title_of
-from smartfeeds.formats.titles import is_repeated
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.encode import items_of
@@ -228,12 +228,13 @@ class Frames:
 
     async def _entries(self, frame: Frame, call: HttpCall, query: FrameQuery, answer: FeedPage) -> Markup:
         """The list of entries. It is made in a thread and cached: all readers of a frame load it after a change."""
-        key = (call.site_url, call.name, query.view, query.most, frame.language, answer.version)
+        shows_publisher = answer.node.options.shows_publisher
+        key = (call.site_url, call.name, query.view, query.most, frame.language, shows_publisher, answer.version)
         entries = self._lists.get(key)
         if entries is None:
             # Of deleted entries nothing is left to show.
             items = [item for item in reversed(items_of(answer)) if not item.deleted]
-            entries = Markup(await asyncio.to_thread(_list, frame, call.name, items))  # noqa: S704 - made by a template
+            entries = Markup(await asyncio.to_thread(_list, frame, answer.node, items))  # noqa: S704 - made by a template
             self._lists.put(key, entries, len(entries.encode("utf-8", "replace")))
         return entries
 
@@ -250,27 +251,22 @@ def _changes(view: str) -> str:
     return urlencode([*pairs, ("order", Order.MODIFIED.value)])
 
 
-def _list(frame: Frame, name: str, items: Iterable[Item]) -> str:
-    return frame.render("embedding/templates/entries.html", entries=[_card(frame, name, item) for item in items])
+def _list(frame: Frame, node: Node, items: Iterable[Item]) -> str:
+    return frame.render("embedding/templates/entries.html", entries=[_card(frame, node, item) for item in items])
 
 
-def _card(frame: Frame, name: str, item: Item) -> dict[str, object]:
+def _card(frame: Frame, node: Node, item: Item) -> dict[str, object]:
     entry = read_entry(item)
-    body = body_of(frame, entry)
+    body = shown_body(frame, entry)
     return {
         "entry": entry,
         "anchor": f"e-{item.item_no}",
         "mark": f"{item.item_no}.{item.modified_us}",
-        "path": entry_path(name, item.id),
-        "heading": "" if _begins_with_title(entry) else entry.title.plain,
+        "path": entry_path(node.name, item.id),
+        "heading": entry.title.plain if body.has_heading else "",
+        "publisher": other_publisher(node, item, entry),
         "body": Markup(body.html),  # noqa: S704 - it was cleaned
         "cut": body.cut,
         "edited": item.revision > 1,
         "modified_us": item.modified_us,
     }
-
-
-def _begins_with_title(entry: Entry) -> bool:
-    """Whether the text begins with the words of the title, which then was made of it."""
-    text = next((text.plain for text in (entry.content, entry.summary) if text is not None and text.plain), "")
-    return is_repeated(entry.title.plain, text)

@@ -4,7 +4,7 @@ follows. Secrets are left out."""
 from smartfeeds.core.times import format_second
 from smartfeeds.features.polling.following import FollowedFeed, ListFollowed
 from smartfeeds.features.polling.requests import ChangeSource, ListSources, SourceAction, SourceShown, SourceStatus
-from smartfeeds.features.polling.source import Source
+from smartfeeds.features.polling.source import REMOVED_LIST, Source
 from smartfeeds.net.fetch import display_url
 from smartfeeds.service.resources import (
     Action,
@@ -56,6 +56,8 @@ def _origin(source: Source) -> str:
     """Returns the origin of a source for people: the configuration, a list, a user or a command."""
     if source.configured:
         return "configuration"
+    if source.settings.list_no == REMOVED_LIST:
+        return "removed list"
     if source.settings.list_no:
         return f"list {source.settings.list_no}"
     return source.owner or ("source follow" if source.settings.is_list else "source add")

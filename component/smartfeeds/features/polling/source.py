@@ -29,6 +29,8 @@ MAX_URL_BYTES: Final = 2_048  # SRC-035
 MAX_HISTORY: Final = 100
 # The items of the first document that are announced to the subscribers of the node.
 TOLD_AT_FIRST: Final = 10
+# In place of the number of a list: its author chose the address, which opens no network, also when the list is gone.
+REMOVED_LIST: Final = -1
 _NODE_CHARACTERS: Final = 200  # of a generated name, before its digest
 # Another feed may have the plain name. Names with a longer and longer part of a digest are then tried in turn.
 _DIGEST_LENGTHS: Final = (6, 12, 32)
@@ -113,7 +115,7 @@ class SourceSettings:
     is_list: bool = False
     """Whether the document is a subscription list, whose feeds become sources."""
     list_no: int = 0
-    """The number of the list that has added the source, 0 for none."""
+    """The number of the list that has added the source, 0 for none, `REMOVED_LIST` if it was removed."""
 
 
 NO_SETTINGS: Final = SourceSettings()

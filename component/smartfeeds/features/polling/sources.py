@@ -17,7 +17,7 @@ from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.features.polling import polls as polling
 from smartfeeds.features.polling import rows as source_rows
 from smartfeeds.features.polling.own_address import own_nodes
-from smartfeeds.features.polling.source import HostPause, Source, SourceState, node_names_of
+from smartfeeds.features.polling.source import REMOVED_LIST, HostPause, Source, SourceState, node_names_of
 from smartfeeds.formats.atom import address_of_source
 from smartfeeds.service.context import Context
 from smartfeeds.service.feed_pages import version_of
@@ -156,7 +156,7 @@ def remove_source(tx: WriteTx, _context: Context, source: Source) -> None:
         )
     source_rows.remove(tx, source.source_no)
     for row in source_rows.sources_of_list(tx, source.source_no) if source.settings.is_list else ():
-        source_rows.put(tx, replace(row, settings=replace(row.settings, list_no=0)))
+        source_rows.put(tx, replace(row, settings=replace(row.settings, list_no=REMOVED_LIST)))
 
 
 def change_source(tx: WriteTx, context: Context, source: Source, change: Callable[[Source, int], Source]) -> Source:

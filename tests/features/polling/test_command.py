@@ -443,5 +443,20 @@ def test_show_writes_settings_as_in_the_configuration(ready: Run) -> None:
     lines = ready("source", "show", "1").stdout.splitlines()
     shown = tomllib.loads("\n".join(line for line in lines if line.startswith("  ")))
 
-    assert shown == json.loads(ready("source", "show", "1", "--json").stdout)["settings"]
+    settings = json.loads(ready("source", "show", "1", "--json").stdout)["settings"]
+    assert shown == {name: settings[name] for name in ("every_s", "only", "ignore", "push")}
     assert (shown["push"], shown["every_s"], shown["ignore"]) == (False, 900, ["img", "?utm_source"])
+
+
+def test_show_leaves_out_what_says_nothing_about_the_source(ready: Run) -> None:
+    """Defaults, counters at zero, and the fields of lists, which `from` says in words. JSON has all of them."""
+    url = "https://blog.example/reading.opml"
+    ready("source", "follow", url, "--node", "planet")
+    write(lambda tx, context: follow_list(tx, context, source_rows.sources(tx, 0, 1)[0], ["https://a.example/feed"]))
+
+    texts = {number: ready("source", "show", number).stdout for number in ("1", "2")}
+    assert "from        source follow\n" in texts["1"] and "from        list 1\n" in texts["2"]
+    for number, text in texts.items():
+        assert not any(line.startswith(("  ", "missed")) for line in text.splitlines()), text
+        settings = json.loads(ready("source", "show", number, "--json").stdout)["settings"]
+        assert (settings["is_list"], settings["list_no"]) == ((True, 0) if number == "1" else (False, 1))

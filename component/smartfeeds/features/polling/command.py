@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from smartfeeds.store.base import ReadTx, WriteTx
 
 _SECRETS = ("user", "password")  # settings that no command shows (SRC-015)
+_OF_LISTS = ("is_list", "list_no")
 LOOK_S = 5.0  # for the look at a feed that is added
 
 
@@ -260,6 +261,7 @@ def show(source: str, node: str | None, config: Path | None, *, as_json: bool) -
     """Show SOURCE, a number or address of the list: its state, its last answers and its settings."""
     from smartfeeds.features.polling.requests import SourceStatus
     from smartfeeds.features.polling.resources import SOURCES
+    from smartfeeds.features.polling.source import NO_SETTINGS
     from smartfeeds.features.polling.source_push import newest_push
     from smartfeeds.features.polling.sources import find_source
 
@@ -280,9 +282,13 @@ def show(source: str, node: str | None, config: Path | None, *, as_json: bool) -
         print_json({**facts, "settings": settings})
         return
     for name, value in facts.items():
-        if value not in ("", None):
+        if value not in ("", None, 0):
             print_out(f"{name.replace('_', ' '):11} {value}")
-    for name, value in settings.items():
+    # A default says nothing about this source, and the fact `from` says what the fields of lists do.
+    own = {
+        name: value for name, value in settings.items() if name not in _OF_LISTS and value != getattr(NO_SETTINGS, name)
+    }
+    for name, value in own.items():
         # Numbers, texts, truth values and lists of texts are the same in TOML, which the configuration is written in.
         print_out(f"  {name} = {json.dumps(value, ensure_ascii=False)}")
 

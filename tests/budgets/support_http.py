@@ -180,7 +180,10 @@ class HttpWork:
         return PageWork.of(await self._counted(many) - before, len(many) - len(few))
 
     async def of_publishes(self, media_type: str, body: str) -> PageWork:
-        """The work of a publish with a token, whose response has the item. `body` has a place for its number."""
+        """The work of a publish with a token, whose response has the item. `body` has a place for its number.
+
+        Each waits for the one before: how many publishes in flight share a transaction is chance.
+        """
         from smartfeeds.features.accounts.tokens import add_token, new_token
 
         token, text = new_token(OWNER.bare_text, TokenScope.PUBLISH, FEED, "")
@@ -191,9 +194,11 @@ class HttpWork:
             f"PUT /entries/{FEED}/p-{number} HTTP/1.1\r\n{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
             for number, data in bodies
         )
-        await self._send([*islice(requests, FEW)], None)  # what is imported and cached at the first use is not counted
-        few = await self._counted([*islice(requests, FEW)], None)
-        many = await self._counted([*islice(requests, 3 * FEW)], None)
+        await self._send(
+            [*islice(requests, FEW)], None, 1
+        )  # what is imported and cached at the first use is not counted
+        few = await self._counted([*islice(requests, FEW)], None, 1)
+        many = await self._counted([*islice(requests, 3 * FEW)], None, 1)
         return PageWork.of(many - few, 2 * FEW)
 
     async def of_events(self) -> PageWork:
@@ -226,15 +231,15 @@ class HttpWork:
         head = f"Host: 127.0.0.1\r\nAccept: {accept}\r\n\r\n"
         return [f"GET /feeds/{FEED}/?max={PAGE}&since={start} HTTP/1.1\r\n{head}".encode() for start in starts]
 
-    async def _counted(self, requests: Sequence[bytes], items: int | None = PAGE) -> Counts:
+    async def _counted(self, requests: Sequence[bytes], items: int | None = PAGE, in_flight: int = IN_FLIGHT) -> Counts:
         async with counting(self.connections) as counts:
-            await self._send(requests, items)
+            await self._send(requests, items, in_flight)
         return counts()
 
-    async def _send(self, requests: Sequence[bytes], items: int | None = PAGE) -> None:
+    async def _send(self, requests: Sequence[bytes], items: int | None = PAGE, in_flight: int = IN_FLIGHT) -> None:
         assert self.app.site is not None
         port = self.app.site.listener.port
-        await asyncio.get_running_loop().run_in_executor(self.client, _exchange, port, requests, items)
+        await asyncio.get_running_loop().run_in_executor(self.client, _exchange, port, requests, items, in_flight)
 
 
 def without_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,15 +342,15 @@ async def counting(connections: Sequence[SqliteThread]) -> AsyncIterator[Callabl
             await connection.run(connection.raw.set_trace_callback, None)
 
 
-def _exchange(port: int, requests: Sequence[bytes], items: int | None) -> None:
+def _exchange(port: int, requests: Sequence[bytes], items: int | None, in_flight: int) -> None:
     """Sends requests in rounds, one over each connection, and waits for the responses of a round before the next one.
 
     `items` as in `receive`. Raises AssertionError for an error.
     """
     with ExitStack() as stack:
-        connections = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(IN_FLIGHT)]
-        for start in range(0, len(requests), IN_FLIGHT):
-            part = requests[start : start + IN_FLIGHT]
+        connections = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(in_flight)]
+        for start in range(0, len(requests), in_flight):
+            part = requests[start : start + in_flight]
             for connection, request in zip(connections, part, strict=False):
                 connection.sendall(request)
             for connection, _ in zip(connections, part, strict=False):

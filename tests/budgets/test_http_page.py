@@ -41,9 +41,9 @@ _ENTRY_OF_NOBODY = ENTRY.replace("<author><name>Ann</name></author>", "")
 @pytest.mark.parametrize(
     ("media_type", "body", "budget"),
     [
-        pytest.param("application/atom+xml", ENTRY, Budget(540, 472, 57, 3.5), id="atom"),
-        pytest.param("application/atom+xml", _ENTRY_OF_NOBODY, Budget(552, 484, 57, 3.5), id="atom without an author"),
-        pytest.param("text/plain", "Report {number}\n{text}", Budget(700, 634, 68, 3.5), id="text"),
+        pytest.param("application/atom+xml", ENTRY, Budget(800, 663, 68, 20.0), id="atom"),
+        pytest.param("application/atom+xml", _ENTRY_OF_NOBODY, Budget(811, 678, 68, 20.0), id="atom without an author"),
+        pytest.param("text/plain", "Report {number}\n{text}", Budget(958, 826, 79, 20.0), id="text"),
     ],
 )
 async def test_a_publish_stays_within_its_budget(

@@ -34,7 +34,6 @@ from smartfeeds.features.pages.article import NOTHING_BESIDE, Article, Beside, a
 from smartfeeds.features.pages.frame import Frame
 from smartfeeds.features.pages.reply_requests import NO_REPLY_CONTEXT, ReplyContext
 from smartfeeds.features.pages.sanitise import link_of
-from smartfeeds.formats.entry import replies_of
 from smartfeeds.formats.feed_details import load_details, title_of
 from smartfeeds.formats.representation import Representation
 from smartfeeds.http.byte_cache import ByteCache
@@ -128,10 +127,10 @@ class FeedPageWriter:
         """The parts of articles about other entries, by the numbers of the items that have such parts."""
         besides = {item_no: Beside(replies=count) for item_no, count in context.counts.items()}
         for item in items_of(answer):
-            if item.deleted or not replies_of(item.payload):
+            if item.deleted:
                 continue
-            links = links_of_item(frame.texts, item, context.answered, self._domain, site_url)
-            besides[item.item_no] = besides.get(item.item_no, NOTHING_BESIDE)._replace(answers=links)
+            if links := links_of_item(frame.texts, item, context.answered, self._domain, site_url):
+                besides[item.item_no] = besides.get(item.item_no, NOTHING_BESIDE)._replace(answers=links)
         return besides
 
     def _article(

@@ -23,6 +23,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.features.polling import rows
 from smartfeeds.features.polling.finding import MOST_FEEDS, TITLE_CHARACTERS, AddressLook, FeedFinder, SeenFeed
 from smartfeeds.features.polling.following import (
+    NO_FEED,
     BeginFollowing,
     EndFollowing,
     FeedHere,
@@ -396,7 +397,7 @@ class AddressFollower:
             # A list of this service, such as an export of what the person follows.
             names = own_nodes(feed.text, self._domain, self._own_url)
             if not names:
-                raise FeedError(Condition.NOT_ACCEPTABLE, "the address is one of this service, and no feed")
+                raise FeedError(Condition.NOT_ACCEPTABLE, NO_FEED)
             return await self._host.service.read(lambda tx, _: next(filter(tx.node, names), names[0]))
         if known.node:
             return known.node

@@ -275,7 +275,7 @@ def _known(tx: ReadTx, context: Context, actor: Jid, rows: list[Source], followe
         if filled is not None and filled.node_no in followed and not source.settings.only:
             node = filled
     node = node or open_node_of(tx, rows)
-    if node is None or recipient_access(tx, context, node, actor).reading_error is not None:
+    if node is None or not recipient_access(tx, context, node, actor).may_read:
         return KnownFeed()
     changed_us = node.last_modified_us if node.last_modified_us >= 0 else None
     return KnownFeed(node.name, node.node_no in followed, node.options.title or node.name, node.live, changed_us)
@@ -408,7 +408,7 @@ def list_followed(tx: ReadTx, context: Context, request: ListFollowed) -> ListAn
     nodes of the page."""
     rows = followed_feeds(tx, context, request.actor, pending=True)
     ordered = sorted(rows.values(), key=_order)
-    listing = listing_of(ordered, lambda pair: listed_bytes(pair[0].name, pair[0].options.title))
+    listing = listing_of(ordered, lambda pair: listed_bytes(pair[0].name, _title_of(*pair)))
     page_rows, result_set = page_of(listing, request.page, context.policy)
     may_add = may_create(context, request.actor)
     feeds = tuple(_followed(tx, context, request.actor, node, row, may_add=may_add) for node, row in page_rows)
@@ -432,7 +432,7 @@ def _title_of(node: Node, row: Subscription) -> str:
 def _followed(
     tx: ReadTx, context: Context, actor: Jid, node: Node, row: Subscription, *, may_add: bool
 ) -> FollowedFeed:
-    may_read = recipient_access(tx, context, node, actor).reading_error is None
+    may_read = recipient_access(tx, context, node, actor).may_read
     is_manager = manages(tx, context, actor, node)
     rows = source_rows.sources_of(tx, node.name) if may_read else []
     rows.sort(key=lambda source: not source.is_failing)
